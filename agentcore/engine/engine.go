@@ -1,0 +1,90 @@
+// Package engine decides when a conversation is compressed and does it: the
+// ContextEngine interface and its default implementation, which summarises the
+// middle. It is pure but for the summary call.
+package engine
+
+import (
+	"context"
+	"time"
+
+	"parley/agentcore/llm"
+	"parley/store/record"
+)
+
+// ContextEngine keeps a conversation inside the model's window.
+type ContextEngine interface {
+	// Decide says whether to compress now. It does no I/O.
+	Decide(s State) Decision
+	// Compress makes the child's messages from the parent's. It changes nothing:
+	// the caller commits the result or drops it.
+	Compress(ctx context.Context, in Input) (Result, error)
+}
+
+// Trigger is what asks for a compression.
+type Trigger string
+
+// The triggers.
+const (
+	Preflight Trigger = "preflight" // inside a turn, at threshold (50 %)
+	Between   Trigger = "between"   // by the gateway between turns, at gateway_threshold (85 %)
+	Overflow  Trigger = "overflow"  // the provider refused the request as too long
+	Manual    Trigger = "manual"    // /compress
+)
+
+// State is what Decide looks at.
+type State struct {
+	Session  record.Session
+	Messages []record.Message
+	// Window is the model's context window in tokens.
+	Window  int
+	Tools   []llm.ToolSpec
+	Trigger Trigger
+	Now     time.Time
+}
+
+// Decision is the answer of Decide.
+type Decision struct {
+	Compress bool
+	// Tokens is the estimated size of the next prompt, and Limit what it was held
+	// against.
+	Tokens, Limit int
+	// Why names the outcome: "below", "over", "cooling down", "blocked", "off".
+	Why string
+}
+
+// Input is what Compress works on.
+type Input struct {
+	Session  record.Session
+	Messages []record.Message
+	Window   int
+	Trigger  Trigger
+	// Topic focuses the summary; from /compress TOPIC.
+	Topic string
+	Now   time.Time
+}
+
+// Outcome is what became of a compression.
+type Outcome string
+
+// The outcomes. Only Compressed comes with a Compression.
+const (
+	Compressed  Outcome = "compressed"
+	NothingToDo Outcome = "nothing to do"
+	CoolingDown Outcome = "cooling down"
+	Aborted     Outcome = "aborted"
+	Blocked     Outcome = "blocked"
+)
+
+// Result is what Compress made.
+type Result struct {
+	Outcome Outcome
+	// Compression is complete but for the child's system prompt.
+	Compression record.Compression
+	// Folded counts the messages in the summary; Before and After are tokens.
+	Folded, Before, After int
+	Usage                 llm.Usage
+	// Reason says in words why it was aborted or blocked.
+	Reason string
+	// Cooldown forbids automatic tries for this long after an abort.
+	Cooldown time.Duration
+}

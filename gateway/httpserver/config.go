@@ -1,0 +1,35 @@
+// Package httpserver is the one listener: health, metrics, the adapters' handlers.
+package httpserver
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+
+	"parley/config/secret"
+)
+
+// Config is `http:`.
+type Config struct {
+	Listen string `yaml:"listen"`
+	// PublicURL is how the outside reaches the listener; needed for webhooks.
+	PublicURL  string        `yaml:"public_url"`
+	AdminToken secret.String `yaml:"admin_token"`
+}
+
+// DefaultConfig is what holds where the file says nothing.
+func DefaultConfig() Config { return Config{Listen: "127.0.0.1:8080"} }
+
+// Validate reports every wrong value with its key and what is allowed.
+func (c Config) Validate() []error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("http.listen: %q is not host:port", c.Listen))
+	}
+	if c.PublicURL != "" {
+		if u, err := url.Parse(c.PublicURL); err != nil || u.Scheme == "" || u.Host == "" {
+			errs = append(errs, fmt.Errorf("http.public_url: %q is not a URL", c.PublicURL))
+		}
+	}
+	return errs
+}

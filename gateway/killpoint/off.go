@@ -1,0 +1,6 @@
+//go:build !killpoints
+
+package killpoint
+
+// Here does nothing in ordinary builds.
+func Here(string) {}

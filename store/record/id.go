@@ -1,0 +1,6 @@
+package record
+
+import "github.com/google/uuid"
+
+// NewID returns a UUID of version 7, which sorts by time of creation.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,138 @@
+package record
+
+import (
+	"time"
+
+	"parley/agentcore/llm"
+)
+
+// Work is all that is open in a conversation, loaded by its owner. It is the
+// truth that a worker starts from, after a crash or not.
+type Work struct {
+	Conversation Conversation
+	// Inbox holds received events in order of arrival.
+	Inbox []InboxItem
+	// Turn is the one that has not ended, if any.
+	Turn *Turn
+	// Deliveries are the unsettled ones in order of creation, and the live parts
+	// of Turn that were posted.
+	Deliveries []Delivery
+	// Approvals are the open ones.
+	Approvals []Approval
+}
+
+// Empty says that nothing is open.
+func (w Work) Empty() bool {
+	return len(w.Inbox) == 0 && w.Turn == nil && len(w.Deliveries) == 0 && len(w.Approvals) == 0
+}
+
+// TurnStart begins a turn: its user rows are appended, the inbox rows taken.
+type TurnStart struct {
+	Turn     Turn
+	Items    []InboxItem
+	Messages []Message
+}
+
+// TurnEnd ends a turn in one transaction: the final message is appended, open
+// calls get results, deliveries are written, inbox rows are done, open questions
+// of the turn are withdrawn.
+type TurnEnd struct {
+	Turn  TurnID
+	State TurnState
+	Cause string
+	// Reference is the id of an internal error in the log.
+	Reference string
+	// Messages are appended in order: results for open calls, then the answer.
+	Messages []Message
+	// Usage is the turn's total.
+	Usage llm.Usage
+	// Model answered last.
+	Model llm.ModelID
+	// PromptTokens is the last real prompt size, 0 if unknown.
+	PromptTokens int
+	// Deliveries are the parts of the answer; those whose ID exists are updated.
+	Deliveries []Delivery
+}
+
+// Compression is a swap to a child session, in one transaction or not at all:
+// the child is complete, the conversation and the running turn point to it, the
+// parent is closed.
+type Compression struct {
+	Parent Session
+	// Child's ID, SystemPrompt and Model are set by the caller.
+	Child Session
+	// Summary is the child's first message; Tail are the parent's rows to copy.
+	Summary Message
+	Tail    []Message
+	// UpTo is the newest row of the parent that was seen; newer ones are copied
+	// along in the transaction.
+	UpTo int64
+	// Turn moves along if not empty.
+	Turn TurnID
+	// Facts are worth keeping and are committed with the swap.
+	Facts []Fact
+}
+
+// Fact is a known fact about a person or a conversation.
+type Fact struct {
+	Scope    string // "person:…" or "conversation:…"
+	Category string
+	Key      string
+	Value    string
+	At       time.Time
+}
+
+// Effect is what a command changes, applied in the transaction that ends its
+// inbox row and writes its reply. It is a sealed union.
+type Effect interface{ isEffect() }
+
+type (
+	// NoEffect changes nothing.
+	NoEffect struct{}
+	// BeginRoot moves the conversation to a new root session.
+	BeginRoot struct {
+		Reason SessionReason
+		Title  string
+		ID     SessionID
+	}
+	// MoveTo moves the conversation to the newest compression descendant of a
+	// session of the same conversation and reopens it.
+	MoveTo struct{ Session SessionID }
+	// SetTitle names the current session.
+	SetTitle struct{ Title string }
+	// Withdraw ends the received messages up to a sequence unanswered, with a
+	// reason (/stop).
+	Withdraw struct {
+		UpTo   int64
+		Reason string
+	}
+	// SetModel overrides the conversation's model; empty brings the default back.
+	SetModel struct{ Model llm.ModelID }
+	// SetVerbose sets the level of tool progress.
+	SetVerbose struct{ Level Verbosity }
+	// ShowReasoning switches the display of thinking.
+	ShowReasoning struct{ On bool }
+)
+
+func (NoEffect) isEffect()      {}
+func (BeginRoot) isEffect()     {}
+func (MoveTo) isEffect()        {}
+func (SetTitle) isEffect()      {}
+func (Withdraw) isEffect()      {}
+func (SetModel) isEffect()      {}
+func (SetVerbose) isEffect()    {}
+func (ShowReasoning) isEffect() {}
+
+// SearchHit is a message found by full-text search.
+type SearchHit struct {
+	Message
+	SessionTitle string
+	Rank         float64
+}
+
+// Why explains what became of a message.
+type Why struct {
+	Item       InboxItem
+	Turn       *Turn
+	Deliveries []Delivery
+}
