@@ -26,6 +26,12 @@ type Request struct {
 	Sink         Sink
 	Asker        Asker
 	Steering     Steering
+	// Restart says that a further message, which Steering will hand over, belongs
+	// into the model call that runs now. Until a tool was planned in this turn the
+	// call is abandoned silently and made again with it; afterwards the message is
+	// steered in before the next call. A channel with room for one value, sent to
+	// without blocking after the message is there to be taken, is enough.
+	Restart <-chan struct{}
 	// PlatformHint tells the model what the chat can show; data from the adapter's
 	// limits, not its name.
 	PlatformHint string
