@@ -1,4 +1,10 @@
-// Package httpserver is the one listener: health, metrics, the adapters' handlers.
+// Package httpserver is the one listener: health, readiness, metrics and the
+// handlers of the adapters.
+//
+// It guarantees that no answer goes out without the headers that keep foreign
+// pages out, that a panic of a handler costs one request and leaves an id in the
+// log, that bodies and times are bounded while streams may stay open, and that a
+// stop ends streams at once and lets other requests finish.
 package httpserver
 
 import (
@@ -11,9 +17,11 @@ import (
 
 // Config is `http:`.
 type Config struct {
+	// Listen is host:port; port 0 takes a free one.
 	Listen string `yaml:"listen"`
 	// PublicURL is how the outside reaches the listener; needed for webhooks.
-	PublicURL  string        `yaml:"public_url"`
+	PublicURL string `yaml:"public_url"`
+	// AdminToken opens /metrics and the console from elsewhere; empty: loopback only.
 	AdminToken secret.String `yaml:"admin_token"`
 }
 
