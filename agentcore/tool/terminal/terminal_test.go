@@ -1,0 +1,306 @@
+package terminal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"parley/agentcore/tool"
+)
+
+// soon is how fast a call must return once it is to end; the tool's own waits
+// leave room in it for a busy machine.
+const soon = time.Second
+
+type rig struct {
+	t    *testing.T
+	tool tool.Tool
+	dir  string // the conversation's working folder
+}
+
+func newRig(t *testing.T) rig {
+	t.Helper()
+	root := t.TempDir()
+	tl, err := New(DefaultConfig(), Deps{Workspace: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := openFiles(t)
+	t.Cleanup(func() {
+		goleak.VerifyNone(t)
+		if after := openFiles(t); after > before {
+			t.Errorf("%d files were open before, %d after", before, after)
+		}
+	})
+	return rig{t: t, tool: tl, dir: filepath.Join(root, "c1")}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+func (r rig) run(ctx context.Context, in input, progress func(string)) tool.Result {
+	r.t.Helper()
+	args, err := json.Marshal(in)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if progress == nil {
+		progress = func(string) {}
+	}
+	res, err := r.tool.Run(ctx, tool.Call{Conversation: "c1", Arguments: args, Progress: progress})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return res
+}
+
+// script puts a file into the working folder.
+func (r rig) script(name, text string) {
+	r.t.Helper()
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// gone fails the test if a process noted in the file pids still lives.
+func (r rig) gone(want int) {
+	r.t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.dir, "pids"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pids := strings.Fields(string(b))
+	if len(pids) != want {
+		r.t.Fatalf("%d processes have begun, want %d", len(pids), want)
+	}
+	for _, s := range pids {
+		pid, err := strconv.Atoi(s)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, p := range processes(&tree{}) {
+			if p.pid == pid {
+				r.t.Errorf("process %d still lives", pid)
+			}
+		}
+	}
+}
+
+func TestRunsInItsFolder(t *testing.T) {
+	r := newRig(t)
+	got := r.run(t.Context(), input{Command: "pwd; echo err >&2; echo $HOME > home; cat home"}, nil)
+	if want := r.dir + "\nerr\n" + r.dir + "\n[exit code 0]"; got.Text != want || got.Failed {
+		t.Errorf("got %q, want %q", got.Text, want)
+	}
+	if got := r.run(t.Context(), input{Command: "exit 3"}, nil); got.Text != "(no output)\n[exit code 3]" || !got.Failed {
+		t.Errorf("got %+v", got)
+	}
+	if got := r.run(t.Context(), input{Command: "kill -9 $$"}, nil); !strings.Contains(got.Text, "ended by a signal: killed") {
+		t.Errorf("got %+v", got)
+	}
+	if s := r.tool.Spec(); !s.Needs.Has(tool.Exec) || s.Parallel || s.ReadOnly {
+		t.Errorf("spec: %+v", s)
+	}
+}
+
+// STP-002, STP-003, STP-007, TOL-004: three generations that ignore SIGTERM, one
+// of them in a session of its own, one without the mark, all holding the output.
+func TestStopEndsWholeTree(t *testing.T) {
+	r := newRig(t)
+	r.script("child", "trap '' TERM\necho $$ >> pids\nsetsid bash grandchild\n")
+	r.script("grandchild", "trap '' TERM\necho $$ >> pids\n"+
+		"env -i PATH=\"$PATH\" bash greatgrandchild & wait\n")
+	r.script("greatgrandchild", "trap '' TERM\necho $$ >> pids\necho ready\nwhile :; do sleep 1000; done\n")
+	for name, command := range map[string]string{
+		"orphan":        "(bash child &); exec sleep 1000",
+		"in front":      "trap '' TERM; bash child",
+		"in background": "bash child & disown; exec sleep 1000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(filepath.Join(r.dir, "pids"))
+			ctx, stop := context.WithCancel(t.Context())
+			var stopped time.Time
+			got := r.run(ctx, input{Command: command}, func(line string) {
+				if line == "ready" {
+					stopped = time.Now()
+					stop()
+				}
+			})
+			stop()
+			if d := time.Since(stopped); d > soon {
+				t.Errorf("it took %v", d)
+			}
+			if !strings.Contains(got.Text, "ready") || !strings.Contains(got.Text, "stopped before it had finished") || got.Outcome != "interrupted" {
+				t.Errorf("got %+v", got)
+			}
+			r.gone(3)
+		})
+	}
+}
+
+// TOL-005: the shell has ended, a child that it left behind holds the output.
+func TestReturnsWhenTheShellEnds(t *testing.T) {
+	r := newRig(t)
+	r.script("left", "trap '' TERM\necho $$ >> pids\necho begun > begun\nexec sleep 1000\n")
+	for name, command := range map[string]string{
+		"inherited output": "mkfifo begun; bash left & cat begun",
+		"own session":      "mkfifo begun; setsid bash left & disown; cat begun",
+		"orphan":           "mkfifo begun; (setsid bash left &) ; cat begun",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Remove(filepath.Join(r.dir, "pids"))
+			_ = os.Remove(filepath.Join(r.dir, "begun"))
+			start := time.Now()
+			got := r.run(t.Context(), input{Command: command}, nil)
+			if d := time.Since(start); d > 2*soon {
+				t.Errorf("it took %v", d)
+			}
+			if got.Text != "begun\n[exit code 0; processes left behind and ended: 1]" {
+				t.Errorf("got %q", got.Text)
+			}
+			r.gone(1)
+		})
+	}
+}
+
+// TOL-004, TOL-006.
+func TestTimeout(t *testing.T) {
+	r := newRig(t)
+	got := r.run(t.Context(), input{Command: "echo before; echo $$ > pids; sleep 1000", Timeout: 1}, nil)
+	if got.Text != "before\n[ended after 1s, unfinished; if it waited for input, it cannot get any]" || !got.Failed {
+		t.Errorf("got %+v", got)
+	}
+	r.gone(1)
+	// Nothing to read, nobody to ask.
+	got = r.run(t.Context(), input{Command: "read x; echo \"[$x]\"; (exec < /dev/tty) 2>/dev/null || echo no terminal"}, nil)
+	if got.Text != "[]\nno terminal\n[exit code 0]" {
+		t.Errorf("got %q", got.Text)
+	}
+}
+
+// SEC-002.
+func TestEnvironmentHasNoSecrets(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-do-not-show")
+	t.Setenv("BASH_ENV", "/nonexistent")
+	r := newRig(t)
+	got := r.run(t.Context(), input{Command: "env"}, nil)
+	allowed := map[string]bool{"PATH": true, "HOME": true, "PWD": true, "LANG": true, "TERM": true, markName: true,
+		"SHLVL": true, "_": true, "OLDPWD": true} // the last three are the shell's own
+	for _, line := range strings.Split(got.Text, "\n") {
+		if name, _, ok := strings.Cut(line, "="); ok && !allowed[name] {
+			t.Errorf("a command sees %s", name)
+		}
+	}
+	if !strings.Contains(got.Text, "TERM=dumb") {
+		t.Errorf("got %q", got.Text)
+	}
+}
+
+// TOL-003, TOL-007.
+func TestOutputIsBounded(t *testing.T) {
+	r := newRig(t)
+	got := r.run(t.Context(), input{Command: "echo first; yes 日本 | head -c 20000000; echo; echo last"}, nil)
+	if len(got.Text) > outputLimit+100 || !utf8.ValidString(got.Text) {
+		t.Errorf("%d bytes", len(got.Text))
+	}
+	if strings.ContainsRune(got.Text, utf8.RuneError) {
+		t.Errorf("parted characters")
+	}
+	if !strings.HasPrefix(got.Text, "first\n") || !strings.HasSuffix(got.Text, "last\n[exit code 0]") || !strings.Contains(got.Text, "bytes left out") {
+		t.Errorf("got %q … %q", got.Text[:20], got.Text[len(got.Text)-40:])
+	}
+	got = r.run(t.Context(), input{Command: `head -c 100000 /dev/zero; printf 'a\0b\377c\033[31mred\033[0m\rx'`}, nil)
+	if !strings.HasSuffix(got.Text, "ab\uFFFDcred\nx\n[exit code 0]") {
+		t.Errorf("got %q", got.Text)
+	}
+}
+
+// TOL-011: the command reaches the shell unchanged.
+func TestHeredocIsByteForByte(t *testing.T) {
+	r := newRig(t)
+	r.run(t.Context(), input{Command: "cat > f <<'EOF'\na $x `y`\nEOF"}, nil)
+	if b, err := os.ReadFile(filepath.Join(r.dir, "f")); err != nil || string(b) != "a $x `y`\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestBadInputIsAResult(t *testing.T) {
+	r := newRig(t)
+	for name, in := range map[string]input{
+		"empty":    {Command: " "},
+		"NUL":      {Command: "echo a\x00b"},
+		"too long": {Command: "echo " + strings.Repeat("a", 200_000)},
+	} {
+		if got := r.run(t.Context(), in, nil); !got.Failed {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := r.run(ctx, input{Command: "touch ran"}, nil); !got.Failed {
+		t.Errorf("after the end: %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "ran")); err == nil {
+		t.Error("a command ran after the end of its turn")
+	}
+	res, err := r.tool.Run(t.Context(), tool.Call{Conversation: "../x", Arguments: []byte(`{"command":"pwd"}`)})
+	if err != nil || !res.Failed {
+		t.Errorf("a folder outside: %+v, %v", res, err)
+	}
+}
+
+func TestOutputKeepsBothEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(10, 60).Draw(t, "limit")
+		o := newOutput(limit, &progress{})
+		var all []byte
+		for _, b := range rapid.SliceOf(rapid.SliceOfN(rapid.ByteRange('a', 'z'), 0, 100)).Draw(t, "writes") {
+			if n, err := o.Write(b); n != len(b) || err != nil {
+				t.Fatal(n, err)
+			}
+			all = append(all, b...)
+		}
+		want := string(all)
+		if len(all) > limit {
+			h := limit * 2 / 5
+			want = want[:h] + tool.Omitted(len(all)-limit) + want[len(all)-(limit-h):]
+		}
+		if got := o.text(); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestProgressIsThrottled(t *testing.T) {
+	now := time.Unix(0, 0)
+	var lines []string
+	p := &progress{show: func(s string) { lines = append(lines, s) }, now: func() time.Time { return now }}
+	p.feed([]byte("one\ntw"))
+	p.feed([]byte("o\nthree\n")) // too early
+	now = now.Add(progressEvery)
+	p.feed([]byte("a" + strings.Repeat("日", 100) + "\n\n"))
+	now = now.Add(progressEvery)
+	p.feed([]byte("no end of line"))
+	if want := []string{"one", "a" + strings.Repeat("日", progressWidth/3-1)}; fmt.Sprint(lines) != fmt.Sprint(want) {
+		t.Errorf("got %q, want %q", lines, want)
+	}
+}
