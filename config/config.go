@@ -1,0 +1,185 @@
+// Package config reads parley's configuration: one strict YAML file, or the
+// environment alone.
+//
+// It guarantees that every mistake is reported at once, with its line and, for a
+// misspelt key, with what was meant; that no message shows the value of a secret;
+// and that a configuration which was loaded is valid. What a section means belongs
+// to the component it configures: Config is a struct of the components' own Config
+// types, and no component imports this package.
+package config
+
+import (
+	"parley/adapters/telegram"
+	"parley/adapters/web"
+	"parley/agentcore"
+	"parley/agentcore/engine"
+	"parley/agentcore/llm"
+	"parley/agentcore/provider"
+	"parley/agentcore/tool/terminal"
+	"parley/config/secret"
+	"parley/gateway"
+	"parley/gateway/httpserver"
+	"parley/store"
+)
+
+// Config is the whole configuration file.
+type Config struct {
+	Database store.Config `yaml:"database"`
+	// DataDir holds the private database and whatever else parley keeps on disk;
+	// absolute once loaded.
+	DataDir string            `yaml:"data_dir"`
+	HTTP    httpserver.Config `yaml:"http"`
+	Log     LogConfig         `yaml:"log"`
+
+	Models `yaml:",inline"`
+
+	Agent       agentcore.Config `yaml:"agent"`
+	Compression engine.Config    `yaml:"compression"`
+	Gateway     gateway.Config   `yaml:",inline"`
+	// Streaming is "auto", "edit" or "off".
+	Streaming string          `yaml:"streaming"`
+	Tools     ToolsConfig     `yaml:"tools"`
+	Platforms PlatformsConfig `yaml:"platforms"`
+
+	Later `yaml:",inline"`
+
+	source *source
+}
+
+// LogConfig is `log:`.
+type LogConfig struct {
+	// Level is "debug", "info", "warn" or "error".
+	Level string `yaml:"level"`
+	// Format is "console" or "json".
+	Format string `yaml:"format"`
+}
+
+// Models is which models are used and who serves them.
+type Models struct {
+	// Model is the primary one, as provider/model; empty if none could be told.
+	Model             llm.ModelID                 `yaml:"model"`
+	Providers         map[string]provider.Config  `yaml:"providers"`
+	FallbackProviders []llm.ModelID               `yaml:"fallback_providers"`
+	Auxiliary         AuxiliaryConfig             `yaml:"auxiliary"`
+	Facts             map[llm.ModelID]FactsConfig `yaml:"models"`
+}
+
+// AuxiliaryConfig is `auxiliary:`, the models for side work; each has a chain of
+// its own, and an empty one means the primary model.
+type AuxiliaryConfig struct {
+	Compression provider.Chain `yaml:"compression"`
+	Vision      provider.Chain `yaml:"vision"`
+	WebExtract  provider.Chain `yaml:"web_extract"`
+	Title       provider.Chain `yaml:"title"`
+}
+
+// FactsConfig is one entry of `models:`; zero fields leave the built-in facts.
+type FactsConfig struct {
+	ContextWindow   int         `yaml:"context_window"`
+	MaxOutputTokens int         `yaml:"max_output_tokens"`
+	Vision          bool        `yaml:"vision"`
+	Price           PriceConfig `yaml:"price"`
+}
+
+// PriceConfig is per million tokens, in the budget's currency.
+type PriceConfig struct {
+	Input       float64 `yaml:"input"`
+	CachedInput float64 `yaml:"cached_input"`
+	Output      float64 `yaml:"output"`
+}
+
+// ToolsConfig is `tools:`.
+type ToolsConfig struct {
+	// Enabled names the tools; empty: the default set.
+	Enabled []string `yaml:"enabled"`
+	// Workspace is the folder that commands run in; empty: one under DataDir.
+	Workspace string          `yaml:"workspace"`
+	Terminal  terminal.Config `yaml:"terminal"`
+	WebSearch WebSearchConfig `yaml:"web_search"`
+}
+
+// WebSearchConfig is `tools.web_search:`.
+type WebSearchConfig struct {
+	Provider string        `yaml:"provider"`
+	APIKey   secret.String `yaml:"api_key"`
+}
+
+// PlatformsConfig is `platforms:`; an account whose token is empty is off.
+type PlatformsConfig struct {
+	Telegram []telegram.Config `yaml:"telegram"`
+	Slack    []SlackConfig     `yaml:"slack"`
+	Discord  []DiscordConfig   `yaml:"discord"`
+	Web      web.Config        `yaml:"web"`
+}
+
+// Default is what holds where nothing is said: no model, no account, the web chat
+// on, everybody refused until they are allowed or paired.
+func Default() *Config {
+	return &Config{
+		DataDir:     "~/.parley",
+		HTTP:        httpserver.DefaultConfig(),
+		Log:         LogConfig{Level: "info", Format: "console"},
+		Models:      Models{Providers: map[string]provider.Config{}},
+		Agent:       agentcore.DefaultConfig(),
+		Compression: engine.DefaultConfig(),
+		Gateway:     gateway.DefaultConfig(),
+		Streaming:   "auto",
+		Tools:       ToolsConfig{Terminal: terminal.Config{Sandbox: "auto"}},
+		Platforms:   PlatformsConfig{Web: web.DefaultConfig()},
+		Later:       defaultLater(),
+		source:      &source{lines: map[string]int{}, unset: map[string]string{}},
+	}
+}
+
+// File is the path it was loaded from; empty: from the environment alone.
+func (c *Config) File() string { return c.source.file }
+
+// ModelFacts are the overrides of `models:`.
+func (c *Config) ModelFacts() map[llm.ModelID]llm.Facts {
+	facts := make(map[llm.ModelID]llm.Facts, len(c.Facts))
+	for id, f := range c.Facts {
+		facts[id] = llm.Facts{
+			ContextWindow: f.ContextWindow, MaxOutput: f.MaxOutputTokens, Vision: f.Vision,
+			Price: llm.Price(f.Price),
+		}
+	}
+	return facts
+}
+
+// ActiveTelegram are the accounts that have a token.
+func (c *Config) ActiveTelegram() []telegram.Config {
+	var active []telegram.Config
+	for _, t := range c.Platforms.Telegram {
+		if !t.Token.Empty() {
+			active = append(active, t)
+		}
+	}
+	return active
+}
+
+// ActiveProviders are those that can be called: they have a key, or are an
+// endpoint of one's own for which no key is written at all.
+func (c *Config) ActiveProviders() map[string]provider.Config {
+	active := map[string]provider.Config{}
+	for name, p := range c.Providers {
+		keyless := p.BaseURL != "" && !wellKnown(name) && !c.source.said("providers."+name+".api_key")
+		if keyless || !p.APIKey.Empty() {
+			active[name] = p
+		}
+	}
+	return active
+}
+
+// Chain is the primary model and its fallbacks, without those whose provider is
+// off. It is empty if no model can be called; CheckModel says why.
+func (c *Config) Chain() []llm.ModelID {
+	active := c.ActiveProviders()
+	var chain []llm.ModelID
+	for _, m := range append([]llm.ModelID{c.Model}, c.FallbackProviders...) {
+		name, _ := m.Split()
+		if _, ok := active[name]; ok {
+			chain = append(chain, m)
+		}
+	}
+	return chain
+}

@@ -1,0 +1,128 @@
+package config
+
+import "parley/config/secret"
+
+// Later holds the sections whose shape is checked and which this version cannot
+// serve yet; Warnings names those that are in use.
+type Later struct {
+	Delegation    DelegationConfig         `yaml:"delegation"`
+	Budgets       BudgetsConfig            `yaml:"budgets"`
+	Embeddings    ModelConfig              `yaml:"embeddings"`
+	Transcription ModelConfig              `yaml:"transcription"`
+	Hooks         HooksConfig              `yaml:"hooks"`
+	Webhooks      map[string]WebhookConfig `yaml:"webhooks"`
+	MCPServers    map[string]MCPConfig     `yaml:"mcp_servers"`
+	Skills        SkillsConfig             `yaml:"skills"`
+}
+
+// DelegationConfig is `delegation:`, the bounds of subagents.
+type DelegationConfig struct {
+	MaxIterations int `yaml:"max_iterations"`
+	MaxConcurrent int `yaml:"max_concurrent"`
+	MaxDepth      int `yaml:"max_depth"`
+}
+
+// BudgetsConfig is `budgets:`; 0 means no limit.
+type BudgetsConfig struct {
+	Currency          string  `yaml:"currency"`
+	PersonDaily       float64 `yaml:"person_daily"`
+	ConversationDaily float64 `yaml:"conversation_daily"`
+	TotalDaily        float64 `yaml:"total_daily"`
+}
+
+// ModelConfig names one model, as provider/model; empty: off.
+type ModelConfig struct {
+	Model string `yaml:"model"`
+}
+
+// HooksConfig is `hooks:`, the commands that run around each tool call.
+type HooksConfig struct {
+	PreTool  []string `yaml:"pre_tool"`
+	PostTool []string `yaml:"post_tool"`
+}
+
+// WebhookConfig is one entry of `webhooks:`.
+type WebhookConfig struct {
+	Secret  secret.String `yaml:"secret"`
+	Prompt  string        `yaml:"prompt"`
+	Deliver string        `yaml:"deliver"`
+}
+
+// MCPConfig is one entry of `mcp_servers:`: a command to run or a URL to call.
+type MCPConfig struct {
+	Command string                   `yaml:"command"`
+	Args    []string                 `yaml:"args"`
+	Env     map[string]secret.String `yaml:"env"`
+	URL     string                   `yaml:"url"`
+	Headers map[string]secret.String `yaml:"headers"`
+}
+
+// SkillsConfig is `skills:`.
+type SkillsConfig struct {
+	Dir string `yaml:"dir"`
+}
+
+// SlackConfig is one entry of `platforms.slack:`.
+type SlackConfig struct {
+	Name          string        `yaml:"name"`
+	BotToken      secret.String `yaml:"bot_token"`
+	AppToken      secret.String `yaml:"app_token"`
+	SigningSecret secret.String `yaml:"signing_secret"`
+	APIBase       string        `yaml:"api_base"`
+	// Mode is "socket" or "events".
+	Mode string `yaml:"mode"`
+}
+
+// DiscordConfig is one entry of `platforms.discord:`.
+type DiscordConfig struct {
+	Name    string        `yaml:"name"`
+	Token   secret.String `yaml:"token"`
+	APIBase string        `yaml:"api_base"`
+}
+
+func defaultLater() Later {
+	return Later{
+		Delegation: DelegationConfig{MaxIterations: 50, MaxConcurrent: 3, MaxDepth: 1},
+		Budgets:    BudgetsConfig{Currency: "USD"},
+		Skills:     SkillsConfig{Dir: "./skills"},
+	}
+}
+
+func defaultSlack() SlackConfig {
+	return SlackConfig{Name: "main", APIBase: "https://slack.com/api/", Mode: "socket"}
+}
+
+func defaultDiscord() DiscordConfig {
+	return DiscordConfig{Name: "main", APIBase: "https://discord.com/api/v9"}
+}
+
+// unserved lists what is in use and cannot be served, by key.
+func (c *Config) unserved() []string {
+	var keys []string
+	use := func(key string, used bool) {
+		if used {
+			keys = append(keys, key)
+		}
+	}
+	use("delegation", c.source.said("delegation"))
+	use("budgets", c.Budgets.PersonDaily+c.Budgets.ConversationDaily+c.Budgets.TotalDaily > 0)
+	use("embeddings", c.Embeddings.Model != "")
+	use("transcription", c.Transcription.Model != "")
+	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)
+	use("webhooks", len(c.Webhooks) > 0)
+	use("mcp_servers", len(c.MCPServers) > 0)
+	use("skills", c.source.said("skills.dir"))
+	use("agent.routing", c.Agent.Routing.Fast != "" || c.Agent.Routing.Smart != "")
+	use("agent.iterations", c.source.said("agent.iterations"))
+	use("auxiliary.vision", c.Auxiliary.Vision.Model != "")
+	use("auxiliary.web_extract", c.Auxiliary.WebExtract.Model != "")
+	use("auxiliary.title", c.Auxiliary.Title.Model != "")
+	use("tools.web_search", c.Tools.WebSearch.Provider != "")
+	for _, s := range c.Platforms.Slack {
+		use("platforms.slack."+s.Name, !s.BotToken.Empty())
+	}
+	for _, d := range c.Platforms.Discord {
+		use("platforms.discord."+d.Name, !d.Token.Empty())
+	}
+	return keys
+}

@@ -1,0 +1,232 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/agentcore/llm"
+)
+
+// validate reports every wrong value, those that the components find included.
+func (c *Config) validate() {
+	var errs []error
+	errs = append(errs, c.HTTP.Validate()...)
+	errs = append(errs, c.Agent.Validate()...)
+	errs = append(errs, c.Compression.Validate()...)
+	errs = append(errs, c.Gateway.Validate()...)
+	errs = append(errs, c.validateWords()...)
+	errs = append(errs, c.validateModels()...)
+	errs = append(errs, c.validateAccounts()...)
+	errs = append(errs, c.validatePeople("access.allow", c.Gateway.Access.Allow)...)
+	errs = append(errs, c.validatePeople("access.admins", c.Gateway.Access.Admins)...)
+	errs = append(errs, c.Later.validate()...)
+	for _, err := range errs {
+		c.source.addFor(err)
+	}
+}
+
+func (c *Config) validateWords() []error {
+	var errs []error
+	for _, w := range []struct {
+		key, value string
+		allowed    []string
+	}{
+		{"log.level", c.Log.Level, []string{"debug", "info", "warn", "error"}},
+		{"log.format", c.Log.Format, []string{"console", "json"}},
+		{"streaming", c.Streaming, []string{"auto", "edit", "off"}},
+		{"tools.terminal.sandbox", c.Tools.Terminal.Sandbox, []string{"auto", "off"}},
+	} {
+		if !slices.Contains(w.allowed, w.value) {
+			errs = append(errs, fmt.Errorf("%s: %q is not one of %s", w.key, w.value, strings.Join(w.allowed, ", ")))
+		}
+	}
+	return errs
+}
+
+func (c *Config) validateModels() []error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		errs = append(errs, c.Providers[name].Validate(name)...)
+		if c.Providers[name].BaseURL == "" {
+			errs = append(errs, fmt.Errorf("providers.%s: needs a base_url", name))
+		}
+	}
+	models := map[string][]llm.ModelID{
+		"model":                          {c.Model},
+		"fallback_providers":             c.FallbackProviders,
+		"auxiliary.compression.model":    {c.Auxiliary.Compression.Model},
+		"auxiliary.compression.fallback": c.Auxiliary.Compression.Fallback,
+		"auxiliary.vision.model":         {c.Auxiliary.Vision.Model},
+		"auxiliary.vision.fallback":      c.Auxiliary.Vision.Fallback,
+		"auxiliary.web_extract.model":    {c.Auxiliary.WebExtract.Model},
+		"auxiliary.web_extract.fallback": c.Auxiliary.WebExtract.Fallback,
+		"auxiliary.title.model":          {c.Auxiliary.Title.Model},
+		"auxiliary.title.fallback":       c.Auxiliary.Title.Fallback,
+		"agent.routing.fast":             {llm.ModelID(c.Agent.Routing.Fast)},
+		"agent.routing.smart":            {llm.ModelID(c.Agent.Routing.Smart)},
+		"embeddings.model":               {llm.ModelID(c.Embeddings.Model)},
+		"transcription.model":            {llm.ModelID(c.Transcription.Model)},
+	}
+	for _, key := range slices.Sorted(maps.Keys(models)) {
+		for _, m := range models[key] {
+			if err := c.validateModel(key, m); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	for id, f := range c.Facts {
+		if f.ContextWindow < 0 || f.MaxOutputTokens < 0 || f.Price.Input < 0 || f.Price.CachedInput < 0 || f.Price.Output < 0 {
+			errs = append(errs, fmt.Errorf("models.%s: numbers must not be negative", id))
+		}
+		if name, model := id.Split(); name == "" || model == "" {
+			errs = append(errs, fmt.Errorf("models.%s: not provider/model", id))
+		}
+	}
+	return errs
+}
+
+// validateModel wants provider/model with a provider that is known. The empty
+// model is fine: it means the default.
+func (c *Config) validateModel(key string, m llm.ModelID) error {
+	name, model := m.Split()
+	if m == "" {
+		return nil
+	}
+	if name == "" || model == "" {
+		return fmt.Errorf("%s: %q is not provider/model (for example openai/gpt-5-mini)", key, m)
+	}
+	if _, ok := c.Providers[name]; ok || wellKnown(name) {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(c.Providers))
+	for _, known := range knownProviders {
+		names = append(names, known.name)
+	}
+	if near := nearest(name, names); near != "" {
+		return fmt.Errorf("%s: there is no provider %q; did you mean %s/%s?", key, name, near, model)
+	}
+	return fmt.Errorf("%s: there is no provider %q; add it under providers", key, name)
+}
+
+var accountName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (c *Config) validateAccounts() []error {
+	var errs []error
+	taken := map[string]bool{}
+	account := func(platform, name string) {
+		key := "platforms." + platform
+		switch {
+		case !accountName.MatchString(name):
+			errs = append(errs, fmt.Errorf("%s.%s: the name must be letters, digits, - or _, at most 64", key, name))
+		case taken[platform+"/"+name]:
+			errs = append(errs, fmt.Errorf("%s.%s: two accounts have this name", key, name))
+		}
+		taken[platform+"/"+name] = true
+	}
+	for _, t := range c.Platforms.Telegram {
+		account("telegram", t.Name)
+		errs = append(errs, t.Validate()...)
+		if t.Mode == "webhook" && c.HTTP.PublicURL == "" {
+			errs = append(errs, fmt.Errorf("platforms.telegram.%s.mode: webhook needs http.public_url", t.Name))
+		}
+	}
+	for _, s := range c.Platforms.Slack {
+		account("slack", s.Name)
+		errs = append(errs, validURL("platforms.slack."+s.Name+".api_base", s.APIBase)...)
+		if s.Mode != "socket" && s.Mode != "events" {
+			errs = append(errs, fmt.Errorf("platforms.slack.%s.mode: %q is not one of socket, events", s.Name, s.Mode))
+		}
+	}
+	for _, d := range c.Platforms.Discord {
+		account("discord", d.Name)
+		errs = append(errs, validURL("platforms.discord."+d.Name+".api_base", d.APIBase)...)
+	}
+	return errs
+}
+
+func validURL(key, s string) []error {
+	if u, err := url.Parse(s); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return []error{fmt.Errorf("%s: %q is not an http or https URL", key, s)}
+	}
+	return nil
+}
+
+// people says what an id looks like on each platform. Only ids that stay with a
+// person may be listed: a name never matches, or is taken over (ACC-004).
+var people = map[string]struct {
+	id   *regexp.Regexp
+	hint string
+}{
+	"telegram": {regexp.MustCompile(`^[0-9]{1,19}$`), "the number that the bot tells by /whoami"},
+	"slack":    {regexp.MustCompile(`^[UW][A-Z0-9]+$`), "the member id that begins with U or W"},
+	"discord":  {regexp.MustCompile(`^[0-9]{15,20}$`), "the number that Discord copies as user id"},
+	"web":      {regexp.MustCompile(`.`), ""},
+	"terminal": {regexp.MustCompile(`.`), ""},
+}
+
+// validatePeople adds to the gateway's own check what only the platform knows.
+func (c *Config) validatePeople(key string, list []string) []error {
+	var errs []error
+	for _, p := range list {
+		platform, id, ok := strings.Cut(p, ":")
+		if !ok || platform == "" || id == "" || id == "*" || strings.HasPrefix(id, "@") {
+			continue
+		}
+		shape, known := people[platform]
+		switch {
+		case !known:
+			names := slices.Sorted(maps.Keys(people))
+			errs = append(errs, fmt.Errorf("%s: %q: there is no platform %q; there are %s", key, p, platform, strings.Join(names, ", ")))
+		case !shape.id.MatchString(id):
+			errs = append(errs, fmt.Errorf("%s: %q: this is no %s id; use %s", key, p, platform, shape.hint))
+		}
+	}
+	return errs
+}
+
+func (l Later) validate() []error {
+	var errs []error
+	if l.Delegation.MaxIterations < 1 || l.Delegation.MaxConcurrent < 1 || l.Delegation.MaxDepth < 0 {
+		errs = append(errs, fmt.Errorf("delegation: max_iterations and max_concurrent must be at least 1, max_depth at least 0"))
+	}
+	if l.Budgets.PersonDaily < 0 || l.Budgets.ConversationDaily < 0 || l.Budgets.TotalDaily < 0 {
+		errs = append(errs, fmt.Errorf("budgets: a limit must not be negative; 0 means no limit"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.MCPServers)) {
+		if s := l.MCPServers[name]; (s.Command == "") == (s.URL == "") {
+			errs = append(errs, fmt.Errorf("mcp_servers.%s: needs either command or url", name))
+		}
+	}
+	return errs
+}
+
+// CheckModel says why no model can be called; commands that answer messages need
+// one, the others do not. The error is an *Error.
+func (c *Config) CheckModel() error {
+	if len(c.Chain()) > 0 {
+		return nil
+	}
+	problem := Problem{Line: c.source.lines["model"]}
+	name, _ := c.Model.Split()
+	switch variable := c.source.unset["providers."+name+".api_key"]; {
+	case c.Model == "":
+		problem.Text = "model: none is named; write model: provider/model, or set exactly one of " + variables()
+	case variable != "":
+		problem.Text = fmt.Sprintf("model: %s cannot be called, since %s is not set", c.Model, variable)
+	default:
+		problem.Text = fmt.Sprintf("model: %s cannot be called; providers.%s.api_key is empty", c.Model, name)
+	}
+	return &Error{File: c.source.file, Problems: []Problem{problem}}
+}
+
+func variables() string {
+	var names []string
+	for _, known := range knownProviders {
+		names = append(names, known.variable)
+	}
+	return strings.Join(names, ", ")
+}
