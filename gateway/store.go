@@ -19,7 +19,7 @@ type (
 		// read in the same transaction. Accepted events find or make their
 		// conversation (and its first root session), claim it for the replica if
 		// nobody alive owns it, and otherwise notify the owner.
-		Receive(ctx context.Context, r ReceiveRequest, gate func(record.AccessFacts) record.Verdict) (record.Receipt, error)
+		Receive(ctx context.Context, r record.ReceiveRequest, gate func(record.AccessFacts) record.Verdict) (record.Receipt, error)
 	}
 
 	// Ownership is how replicas share the conversations.
@@ -165,13 +165,4 @@ type Store interface {
 	Lineage
 	People
 	Pairing
-}
-
-// ReceiveRequest is one event on its way in.
-type ReceiveRequest struct {
-	Replica record.ReplicaID
-	Event   chat.Event
-	Scope   chat.Scope
-	// Model is the one a new session is begun with.
-	Model llm.ModelID
 }

@@ -3,7 +3,9 @@
 -- messages, turns, inbox, deliveries, tool_runs, approvals. Ids are UUIDs of
 -- version 7. Order is by sequence, never by time.
 
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
+-- In public, not in the schema that is first in the search path: one database can
+-- hold several parleys, and dropping one must not take the extension from others.
+CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
 
 CREATE TABLE replicas (
     id           uuid PRIMARY KEY,
@@ -83,7 +85,9 @@ CREATE TABLE turns (
     model           text NOT NULL DEFAULT '',
     input_tokens    bigint NOT NULL DEFAULT 0,
     cached_tokens   bigint NOT NULL DEFAULT 0,
+    cache_write_tokens bigint NOT NULL DEFAULT 0,
     output_tokens   bigint NOT NULL DEFAULT 0,
+    reasoning_tokens bigint NOT NULL DEFAULT 0,
     cost            double precision NOT NULL DEFAULT 0,
     started_at      timestamptz NOT NULL DEFAULT now(),
     ended_at        timestamptz
@@ -112,13 +116,21 @@ CREATE TABLE messages (
     origin_session uuid,
     origin_seq     bigint NOT NULL DEFAULT 0,
     created_at     timestamptz NOT NULL DEFAULT now(),
-    -- A prefix only: a tsvector holds at most 1 MB (PGS-010).
-    search         tsvector GENERATED ALWAYS AS (to_tsvector('simple', left(content, 200000))) STORED,
+    -- A prefix only: a tsvector holds at most 1 MB, and a word with hyphens counts
+    -- twice (PGS-010).
+    search         tsvector GENERATED ALWAYS AS (to_tsvector('simple', left(content, 100000))) STORED,
     PRIMARY KEY (session_id, seq)
 );
 CREATE INDEX messages_search ON messages USING gin (search);
 -- Words without spaces between them (CJK) are found by trigrams.
-CREATE INDEX messages_trigram ON messages USING gin (left(content, 20000) gin_trgm_ops) WHERE role <> 'tool';
+-- The extension may have been installed in a schema of its own.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('CREATE INDEX messages_trigram ON messages USING gin (left(content, 20000) %I.gin_trgm_ops) WHERE role <> ''tool''',
+        (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm'));
+END $$;
+-- +goose StatementEnd
 CREATE INDEX messages_turn ON messages (turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE TABLE inbox (
@@ -139,7 +151,8 @@ CREATE TABLE inbox (
 );
 CREATE INDEX inbox_open ON inbox (conversation_id, seq) WHERE state IN ('received', 'taken');
 CREATE INDEX inbox_held ON inbox (person) WHERE state = 'held';
-CREATE INDEX inbox_message ON inbox (account, message);
+-- Hashed, since a btree refuses long values (PGS-010).
+CREATE INDEX inbox_message ON inbox USING hash (message);
 CREATE INDEX inbox_turn ON inbox (turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE TABLE approvals (
@@ -156,9 +169,10 @@ CREATE TABLE approvals (
     answer          text NOT NULL DEFAULT '',
     expires_at      timestamptz NOT NULL,
     created_at      timestamptz NOT NULL DEFAULT now(),
-    decided_at      timestamptz,
-    UNIQUE (turn_id, call_id)
+    decided_at      timestamptz
 );
+-- One question for each call; the model chose the call's id and its length.
+CREATE UNIQUE INDEX approvals_call ON approvals (turn_id, md5(call_id));
 CREATE INDEX approvals_open ON approvals (conversation_id) WHERE state = 'open';
 
 CREATE TABLE deliveries (
@@ -184,7 +198,7 @@ CREATE TABLE deliveries (
 );
 CREATE INDEX deliveries_open ON deliveries (conversation_id, seq) WHERE state IN ('pending', 'sending', 'unknown');
 CREATE INDEX deliveries_turn ON deliveries (turn_id, part) WHERE turn_id IS NOT NULL;
-CREATE INDEX deliveries_message ON deliveries (account, chat, platform_message_id) WHERE platform_message_id <> '';
+CREATE INDEX deliveries_approval ON deliveries (approval_id) WHERE approval_id IS NOT NULL;
 
 CREATE TABLE tool_runs (
     turn_id    uuid NOT NULL REFERENCES turns ON DELETE CASCADE,
@@ -209,11 +223,14 @@ CREATE TABLE usage (
     model           text NOT NULL,
     input_tokens    bigint NOT NULL,
     cached_tokens   bigint NOT NULL,
+    cache_write_tokens bigint NOT NULL,
     output_tokens   bigint NOT NULL,
+    reasoning_tokens bigint NOT NULL,
     cost            double precision NOT NULL,
     at              timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX usage_at ON usage (at);
+CREATE INDEX usage_conversation ON usage (conversation_id, at);
 
 CREATE TABLE people (
     id         text PRIMARY KEY CHECK (length(id) <= 256),
@@ -233,7 +250,7 @@ CREATE TABLE pairings (
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL
 );
-CREATE INDEX pairings_person ON pairings (person) WHERE state = 'open';
+CREATE UNIQUE INDEX pairings_person ON pairings (person) WHERE state = 'open' AND person <> '';
 
 CREATE TABLE memory_documents (
     scope      text NOT NULL,                -- 'person:…' or 'conversation:…'
@@ -283,6 +300,51 @@ CREATE TABLE ignored_counts (
     PRIMARY KEY (account, chat, reason, day)
 );
 
+-- Whether a replica lives: it holds its advisory lock (freed at once when its
+-- process dies) and has beaten in the last 15 seconds of the database's time.
+-- +goose StatementBegin
+CREATE FUNCTION replica_alive(replica uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM replicas r
+        JOIN pg_locks l ON l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+            AND l.classid::bigint = (r.lock_key >> 32) & 4294967295
+            AND l.objid::bigint = r.lock_key & 4294967295
+            AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        WHERE r.id = replica AND r.heartbeat_at > now() - interval '15 seconds')
+$$;
+-- +goose StatementEnd
+
+-- The checks that end a transaction. Each write of an owner begins with check_fence,
+-- which also holds off intake and other owners until the transaction ends.
+-- +goose StatementBegin
+CREATE FUNCTION check_fence(conversation uuid, replica uuid, expected bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM conversations c WHERE c.id = conversation AND c.owner = replica AND c.epoch = expected FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the conversation has another owner' USING ERRCODE = 'PY001';
+    END IF;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION check_rows(got bigint, want bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF got <> want THEN
+        RAISE EXCEPTION 'the rows have changed meanwhile' USING ERRCODE = 'PY002';
+    END IF;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION check_found(got bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF got = 0 THEN
+        RAISE EXCEPTION 'no such row' USING ERRCODE = 'PY003';
+    END IF;
+END $$;
+-- +goose StatementEnd
+
 -- +goose Down
+DROP FUNCTION check_found, check_rows, check_fence, replica_alive;
 DROP TABLE ignored_counts, timeline, todos, facts, memory_documents, pairings, people, usage, tool_runs,
     deliveries, approvals, inbox, messages, turns, sessions, conversations, account_owners, replicas CASCADE;

@@ -3,8 +3,20 @@ package record
 import (
 	"time"
 
+	"parley/agentcore/llm"
 	"parley/gateway/chat"
 )
+
+// ReceiveRequest is one event on its way in.
+type ReceiveRequest struct {
+	Replica ReplicaID
+	Event   chat.Event
+	Scope   chat.Scope
+	// Model is the one a new session is begun with.
+	Model llm.ModelID
+	// PairingCode is used if the verdict asks to open a pairing request.
+	PairingCode string
+}
 
 // InboxItem is one event that was taken in.
 type InboxItem struct {
