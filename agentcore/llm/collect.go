@@ -54,7 +54,7 @@ func (c *Collector) addCall(ev ToolCallDelta) {
 		p.call.Name = ev.Name
 	}
 	if len(ev.Extra) > 0 {
-		p.call.Extra = ev.Extra
+		p.call.Extra, p.call.Issuer = ev.Extra, ev.Issuer
 	}
 	p.args.WriteString(ev.Arguments)
 }

@@ -34,6 +34,10 @@ type Error struct {
 	RetryAfter time.Duration
 	// Window is the model's real context window if an overflow told it.
 	Window int
+	// Repaired says that the provider has learnt from the refusal (a parameter that
+	// the model does not take) and will ask differently: the same request may be
+	// sent again at once.
+	Repaired bool
 	// Message is the provider's own wording, bounded and without secrets.
 	Message string
 	Model   ModelID

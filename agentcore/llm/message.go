@@ -51,6 +51,8 @@ type ToolCall struct {
 	// Extra is the issuer's opaque companion data (thought signatures), stored as
 	// it came and sent back only to Issuer.
 	Extra json.RawMessage `json:"extra,omitempty"`
+	// Issuer is the model that Extra came from; empty without Extra.
+	Issuer string `json:"issuer,omitempty"`
 }
 
 // Reasoning is a model's thinking.

@@ -61,7 +61,9 @@ type ToolCallDelta struct {
 	Index     int
 	ID, Name  string
 	Arguments string
-	Extra     json.RawMessage
+	// Extra and Issuer replace the call's.
+	Extra  json.RawMessage
+	Issuer string
 }
 
 // ReasoningItem replaces the answer's Reasoning.Raw with the issuer's own form.

@@ -1,0 +1,315 @@
+package chatcompletions
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"parley/agentcore/llm"
+)
+
+// Placeholders stand where a server wants a text and there is none.
+const (
+	emptyResult   = "(no output)"
+	emptyMessage  = "(empty message)"
+	noImageNotice = "(an image was left out: the model cannot see)"
+	resultImages  = "Images from the tool results above:"
+)
+
+// body is the request as it is sent. It adds to the library's struct what that
+// cannot say: extra fields of messages and calls, and the cache key.
+type body struct {
+	openai.ChatCompletionRequest
+	Messages       []message `json:"messages"`
+	PromptCacheKey string    `json:"prompt_cache_key,omitempty"`
+}
+
+type message struct {
+	Role string `json:"role"`
+	// Content is a string, a list of parts, or nil.
+	Content    any        `json:"content,omitempty"`
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	replay
+}
+
+// replay is what a server wants back as it gave it. Its JSON is what Reasoning.Raw
+// holds.
+type replay struct {
+	ReasoningContent *string         `json:"reasoning_content,omitempty"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
+}
+
+type toolCall struct {
+	ID           string              `json:"id"`
+	Type         string              `json:"type"`
+	Function     openai.FunctionCall `json:"function"`
+	ExtraContent json.RawMessage     `json:"extra_content,omitempty"`
+}
+
+// encode is deterministic: equal requests have equal bytes, so that a provider's
+// cache sees the same prefix (PRV-006). Text that is no valid UTF-8 is mended here
+// by encoding/json (PRV-008).
+func (b *body) encode() ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(b); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// newBody translates a request. The messages must be legal already; what is
+// mended here is the form only.
+func (c *Client) newBody(req *llm.Request, q quirk) *body {
+	_, model := req.Model.Split()
+	b := &body{Messages: c.messages(req, q)}
+	b.Model = model
+	b.tools(req, q)
+	b.Stream = !q.has(quirkNoToolStream) || len(b.Tools) == 0
+	if b.Stream && !q.has(quirkNoStreamOptions) {
+		b.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
+	if !q.has(quirkNoEffort) {
+		b.ReasoningEffort = req.Reasoning
+	}
+	if c.dialect.cacheKey && !q.has(quirkNoCacheKey) {
+		b.PromptCacheKey = req.CacheKey
+	}
+	if c.completionTokens(model, q) {
+		b.MaxCompletionTokens = req.MaxOutput
+	} else {
+		b.MaxTokens = req.MaxOutput
+	}
+	return b
+}
+
+// completionTokens says which of the two names of the limit the model takes.
+func (c *Client) completionTokens(model string, q quirk) bool {
+	switch {
+	case q.has(quirkCompletionTokens):
+		return true
+	case q.has(quirkMaxTokens):
+		return false
+	}
+	return c.dialect.completionTokens || reasoningModel(model)
+}
+
+func (b *body) tools(req *llm.Request, q quirk) {
+	if req.NoTools && q.has(quirkNoToolChoice) {
+		return
+	}
+	for _, t := range req.Tools {
+		schema := t.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		b.Tools = append(b.Tools, openai.Tool{
+			Type:     openai.ToolTypeFunction,
+			Function: &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: schema},
+		})
+	}
+	if req.NoTools && len(b.Tools) > 0 {
+		b.ToolChoice = "none"
+	}
+}
+
+// translation is the state of translating a history.
+type translation struct {
+	client *Client
+	issuer string
+	quirks quirk
+	ids    *wireIDs
+	out    []message
+	// images of tool results wait for the next user message, since a tool message
+	// takes text only (PRV-031).
+	images []openai.ChatMessagePart
+}
+
+func (c *Client) messages(req *llm.Request, q quirk) []message {
+	t := &translation{client: c, issuer: string(req.Model), quirks: q, ids: newWireIDs(c.dialect.shortIDs)}
+	if req.System != "" {
+		t.out = append(t.out, message{Role: string(llm.System), Content: req.System})
+	}
+	for i, m := range req.Messages {
+		ephemeral := ""
+		if i == len(req.Messages)-1 {
+			ephemeral = req.Ephemeral
+		}
+		t.add(m, ephemeral)
+	}
+	t.flushImages()
+	return t.out
+}
+
+func (t *translation) add(m llm.Message, ephemeral string) {
+	switch m.Role {
+	case llm.ToolRole:
+		t.toolResult(m, ephemeral)
+	case llm.Assistant:
+		t.flushImages()
+		t.assistant(m)
+	default:
+		parts := t.parts(m)
+		parts, t.images = append(t.images, parts...), nil
+		t.out = append(t.out, message{Role: string(m.Role), Content: content(parts, ephemeral)})
+	}
+}
+
+func (t *translation) toolResult(m llm.Message, ephemeral string) {
+	text := m.Text()
+	if strings.TrimSpace(text) == "" {
+		text = emptyResult // the library's own struct would leave the field out
+	}
+	for _, p := range t.parts(m) {
+		if p.ImageURL != nil {
+			t.images = append(t.images, p)
+		}
+	}
+	t.out = append(t.out, message{
+		Role: string(llm.ToolRole), ToolCallID: t.ids.result(m.ToolCallID), Content: appendText(text, ephemeral),
+	})
+}
+
+func (t *translation) flushImages() {
+	if len(t.images) == 0 {
+		return
+	}
+	parts := append([]openai.ChatMessagePart{textPart(resultImages)}, t.images...)
+	t.images = nil
+	t.out = append(t.out, message{Role: string(llm.User), Content: parts})
+}
+
+func (t *translation) assistant(m llm.Message) {
+	w := message{Role: string(llm.Assistant), replay: t.replayed(m)}
+	if text := m.Text(); strings.TrimSpace(text) != "" {
+		w.Content = text
+	}
+	t.ids.turn()
+	for _, call := range m.ToolCalls {
+		tc := toolCall{ID: t.ids.call(call.ID), Type: "function", Function: openai.FunctionCall{
+			Name: toolName(call.Name), Arguments: arguments(call.Arguments),
+		}}
+		if call.Issuer == t.issuer && !t.quirks.has(quirkNoReplay) {
+			tc.ExtraContent = call.Extra
+		}
+		w.ToolCalls = append(w.ToolCalls, tc)
+	}
+	if w.Content == nil && len(w.ToolCalls) == 0 {
+		w.Content = emptyMessage
+	}
+	t.out = append(t.out, w)
+}
+
+// replayed gives reasoning back to the model that it came from, and to no other
+// (PRV-026). Some servers want the field on every assistant message (PRV-016).
+func (t *translation) replayed(m llm.Message) (r replay) {
+	if t.quirks.has(quirkNoReplay) {
+		return replay{}
+	}
+	if m.Reasoning != nil && len(m.Reasoning.Raw) > 0 && m.Reasoning.Issuer == t.issuer {
+		if err := json.Unmarshal(m.Reasoning.Raw, &r); err != nil {
+			r = replay{}
+		}
+	}
+	if t.client.dialect.reasoningContent && r.ReasoningContent == nil {
+		r.ReasoningContent = new(string)
+	}
+	return r
+}
+
+// parts returns the message's parts that are not blank.
+func (t *translation) parts(m llm.Message) (out []openai.ChatMessagePart) {
+	for _, p := range m.Parts {
+		switch {
+		case p.Image != nil && t.quirks.has(quirkNoImages):
+			out = append(out, textPart(noImageNotice))
+		case p.Image != nil:
+			out = append(out, openai.ChatMessagePart{
+				Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: dataURL(p.Image)},
+			})
+		case strings.TrimSpace(p.Text) != "":
+			out = append(out, textPart(p.Text))
+		}
+	}
+	return out
+}
+
+// content is a plain string where it can be one, since not every server takes
+// lists of text.
+func content(parts []openai.ChatMessagePart, ephemeral string) any {
+	var text string
+	for _, p := range parts {
+		if p.ImageURL != nil {
+			if ephemeral != "" {
+				parts = append(parts, textPart(ephemeral))
+			}
+			return parts
+		}
+		text = appendText(text, p.Text)
+	}
+	if text = appendText(text, ephemeral); text == "" {
+		return emptyMessage
+	}
+	return text
+}
+
+func textPart(s string) openai.ChatMessagePart {
+	return openai.ChatMessagePart{Type: openai.ChatMessagePartTypeText, Text: s}
+}
+
+func appendText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
+}
+
+func dataURL(i *llm.Image) string {
+	return "data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+}
+
+// arguments makes what a model wrote a JSON object, since servers refuse any
+// request whose history holds something else (PRV-020, PST-008). An escaped lone
+// surrogate is valid to Go and to nobody else (PRV-008).
+func arguments(s string) string {
+	if s = strings.TrimSpace(s); s == "" || s[0] != '{' || !json.Valid([]byte(s)) {
+		return "{}"
+	}
+	if !strings.Contains(s, `\ud`) && !strings.Contains(s, `\uD`) {
+		return s
+	}
+	var object map[string]any
+	dec := json.NewDecoder(strings.NewReader(s))
+	dec.UseNumber()
+	if dec.Decode(&object) != nil {
+		return "{}"
+	}
+	b, err := json.Marshal(object)
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}
+
+// toolName keeps a name that a model made up from spoiling every later request
+// (PRV-032).
+func toolName(s string) string {
+	b := []byte(s)
+	for i, ch := range b {
+		if !idByte(ch) {
+			b[i] = '_'
+		}
+	}
+	switch {
+	case len(b) == 0:
+		return unnamedTool
+	case len(b) > 64:
+		b = b[:64]
+	}
+	return string(b)
+}
