@@ -47,3 +47,15 @@ func (c Config) Validate() []error {
 	}
 	return errs
 }
+
+// Budget is what a turn of that trust begins with.
+func (c Config) Budget(t record.Trust) record.Budget {
+	switch t {
+	case record.TrustSchedule:
+		return c.Iterations.Schedule
+	case record.TrustUntrusted:
+		return c.Iterations.Trigger
+	case record.TrustUser:
+	}
+	return record.Budget{Initial: c.MaxTurns, Cap: c.MaxTurns}
+}

@@ -1,13 +1,26 @@
 // Package agentcore runs one turn of one conversation: it calls the model, runs
 // tools, and ends with a text. It knows no platform and no SQL.
 //
-//	Preparing ──► Calling ──► Approving ──► Acting ──► Preparing …
-//	    │            │
-//	    ▼            ▼
-//	Compressing   Done | Interrupted | Exhausted | Failed
+// The states of a turn and where each may lead:
+//
+//	preparing   → compressing calling acting interrupted failed suspended
+//	compressing → preparing interrupted failed suspended
+//	calling     → preparing compressing acting done interrupted exhausted failed suspended
+//	approving   → acting interrupted failed suspended
+//	acting      → approving preparing interrupted failed suspended
+//	suspended   → preparing
+//	done        →
+//	interrupted →
+//	exhausted   →
+//	failed      →
 //
 // Suspended is not an end: the next owner of the conversation resumes the turn.
 // Everything that happened is in the Journal before it is acted upon, so a turn
 // can be resumed at any point: pending tools run, started ones get a result that
 // says that they may have happened, finished ones are kept.
+//
+// One goroutine runs a turn and is the only one that writes its journal and emits
+// its events. Tools run in goroutines of their own; one that does not return soon
+// after it was cancelled is left behind by the turn and waited for by Agent.Wait.
+// Each wait (model, tool, question, compression) ends with the turn's context.
 package agentcore

@@ -20,6 +20,8 @@ type (
 	ToolStarted struct {
 		Call    llm.ToolCall
 		Summary string // one line: the tool and what it works on
+		// ReadOnly says that an interruption may cut it off.
+		ReadOnly bool
 	}
 	// ToolFinished follows each ToolStarted.
 	ToolFinished struct {

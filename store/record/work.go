@@ -44,6 +44,13 @@ type TurnEnd struct {
 	Reference string
 	// Messages are appended in order: results for open calls, then the answer.
 	Messages []Message
+	// Text is what people are shown at the end. It is not stored: whoever owns the
+	// turn's journal makes Deliveries of it.
+	Text string
+	// Seen is the newest user row that the answer takes into account. If the turn
+	// has a newer one, which joined meanwhile, ending fails with ErrConflict and
+	// the answer is made again; 0 is not checked.
+	Seen int64
 	// Usage is the turn's total.
 	Usage llm.Usage
 	// Model answered last.

@@ -1,0 +1,173 @@
+package agentcore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/agentcore/engine"
+	"parley/agentcore/llm"
+	"parley/agentcore/tool"
+	"parley/store/record"
+)
+
+// Deps is what an agent works with. Model, DefaultModel, Engine and Asker are
+// required; a nil Notes, Searcher or Todos leaves the tools on it out.
+type Deps struct {
+	// Model answers; retries and fallbacks are behind it.
+	Model        llm.Provider
+	DefaultModel llm.ModelID
+	// Facts tells windows and limits; nil: the built-in table.
+	Facts  func(llm.ModelID) llm.Facts
+	Engine engine.ContextEngine
+	// Tools are offered beside the agent's own ones, which are added by New.
+	Tools  *tool.Set
+	Policy tool.Policy
+	// Asker answers where the request has none. DenyAsker is one that never
+	// consents.
+	Asker Asker
+	// ApprovalTimeout and ClarifyTimeout are how long a question stands; 0: 5
+	// minutes and 1 hour.
+	ApprovalTimeout, ClarifyTimeout time.Duration
+	Notes                           Notes
+	Searcher                        Searcher
+	Todos                           Todos
+	// Recall finds what has left the window and belongs to a message; nil: nothing.
+	Recall Recaller
+	// ContextFiles is text from the workspace for the system prompt.
+	ContextFiles string
+	// Location is the zone of the times that the model sees; nil: the machine's.
+	Location *time.Location
+	Log      *zap.Logger
+	Now      func() time.Time
+}
+
+// Recaller finds memories of what has left the window.
+type Recaller interface {
+	// Recall returns a text to put beside the newest user message, or "". It only
+	// looks into the session's own lineage.
+	Recall(ctx context.Context, s record.Session, rows []record.Message) (string, error)
+}
+
+// Agent runs turns. It holds nothing of a conversation and is safe for
+// concurrent use.
+type Agent struct {
+	cfg     Config
+	deps    Deps
+	tools   *tool.Set // for turns with a fixed budget
+	growing *tool.Set // with request_more_iterations
+	running sync.WaitGroup
+}
+
+// New makes an agent. It fails if a dependency is missing or a tool's name is
+// taken by one of the agent's own.
+func New(cfg Config, deps Deps) (*Agent, error) {
+	if errs := cfg.Validate(); len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if err := deps.complete(); err != nil {
+		return nil, err
+	}
+	a := &Agent{cfg: cfg, deps: deps}
+	own, err := a.ownTools()
+	if err != nil {
+		return nil, err
+	}
+	if a.tools, err = deps.Tools.Add(own...); err != nil {
+		return nil, err
+	}
+	more, err := moreIterations(nil)
+	if err != nil {
+		return nil, err
+	}
+	if a.growing, err = a.tools.Add(more); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// complete reports what is missing and fills in the defaults.
+func (d *Deps) complete() error {
+	switch {
+	case d.Model == nil:
+		return errors.New("agentcore: a model is required")
+	case d.DefaultModel == "":
+		return errors.New("agentcore: a default model is required")
+	case d.Engine == nil:
+		return errors.New("agentcore: a context engine is required")
+	case d.Asker == nil:
+		return errors.New("agentcore: an asker is required: without one nobody could be asked before a dangerous call")
+	}
+	if d.Facts == nil {
+		d.Facts = func(m llm.ModelID) llm.Facts { return llm.FactsOf(m, nil) }
+	}
+	if d.Log == nil {
+		d.Log = zap.NewNop()
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Location == nil {
+		d.Location = time.Local
+	}
+	if d.ApprovalTimeout == 0 {
+		d.ApprovalTimeout = 5 * time.Minute
+	}
+	if d.ClarifyTimeout == 0 {
+		d.ClarifyTimeout = time.Hour
+	}
+	return nil
+}
+
+// Chat answers a text in a conversation of its own and returns the final text. A
+// turn that was cut off by ctx is an error that matches context.Cause(ctx).
+func (a *Agent) Chat(ctx context.Context, text string) (string, error) {
+	res, err := a.RunConversation(ctx, Request{Message: text})
+	if err != nil {
+		return "", err
+	}
+	if res.State == record.TurnSuspended {
+		if cause := context.Cause(ctx); cause != nil {
+			return "", fmt.Errorf("agentcore: the turn was cut off: %w", cause)
+		}
+		return "", fmt.Errorf("agentcore: the turn was cut off: %s", res.Cause)
+	}
+	return res.Text, nil
+}
+
+// RunConversation runs one turn to its end and says how it ended; whatever goes
+// wrong on the way is an end with a text for the user. A turn that ctx or the
+// journal cut off comes back as Suspended, which is not an end: Resume goes on
+// with it. An error means that the request itself cannot be run.
+func (a *Agent) RunConversation(ctx context.Context, req Request) (*Result, error) {
+	t, err := a.turn(req)
+	if err != nil {
+		return nil, err
+	}
+	return t.run(ctx)
+}
+
+// Resume goes on with a turn that was begun, possibly by a process that died. Its
+// rows say where it stood: finished tools are kept, pending ones run, started
+// ones get a result that says they may have happened, and an answer that was not
+// committed is asked for again (RST-005).
+func (a *Agent) Resume(ctx context.Context, req Request) (*Result, error) {
+	if req.Journal == nil || req.Turn.ID == "" {
+		return nil, errors.New("agentcore: a turn is resumed from its journal")
+	}
+	req.Message = ""
+	t, err := a.turn(req)
+	if err != nil {
+		return nil, err
+	}
+	t.resumed = true
+	return t.run(ctx)
+}
+
+// Wait blocks until every tool goroutine has returned, those included that a
+// stopped turn did not wait for.
+func (a *Agent) Wait() { a.running.Wait() }
