@@ -1,0 +1,326 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/agentcore"
+	"parley/gateway/chat"
+	"parley/gateway/killpoint"
+	"parley/store/record"
+)
+
+// question is an open approval or clarify question with its card, and the turn
+// that waits for it, if it runs here.
+type question struct {
+	record.Approval
+	card  record.Delivery
+	reply chan<- record.Approval
+}
+
+// asker implements agentcore.Asker for one turn.
+type asker struct {
+	c     *conversation
+	fence record.Fence
+	turn  record.Turn
+}
+
+var _ agentcore.Asker = (*asker)(nil)
+
+// Ask writes the question and its card, or finds those that already stand for the
+// call, and waits for the decision.
+func (a *asker) Ask(ctx context.Context, q record.Approval) (record.Approval, error) {
+	cfg := a.c.g.cfg
+	timeout := cfg.Approvals.Timeout
+	if q.Kind == record.AskClarify {
+		timeout = cfg.Clarify.Timeout
+	}
+	now := a.c.g.now()
+	q.ID, q.Conversation, q.Turn = record.ApprovalID(record.NewID()), a.fence.Conversation, a.turn.ID
+	q.Asked, q.State, q.CreatedAt, q.ExpiresAt = a.turn.Person, record.ApprovalOpen, now, now.Add(timeout)
+	card := record.Delivery{
+		ID: record.DeliveryID(record.NewID()), Conversation: q.Conversation, Turn: q.Turn, Kind: record.DeliverCard,
+		Key: "ask/" + string(q.ID), Address: a.turn.Address, State: record.DeliveryPending, Approval: q.ID,
+		Out: askCard(q, a.c.account.adapter.Limits()),
+	}
+	q, card, err := a.c.g.store.OpenApproval(ctx, a.fence, q, card)
+	if err != nil {
+		return q, err
+	}
+	killpoint.Here(killpoint.ApprovalOpened)
+	if q.State != record.ApprovalOpen {
+		return q, nil
+	}
+	reply := make(chan record.Approval, 1)
+	a.c.box.put(asked{approval: q, card: card, reply: reply})
+	select {
+	case d := <-reply:
+		return d, nil
+	case <-ctx.Done():
+		return q, ctx.Err()
+	}
+}
+
+// askCard is the message that asks.
+func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
+	m := chat.Outgoing{Key: "ask/" + string(q.ID), Text: q.Question}
+	switch {
+	case q.Kind == record.AskApproval:
+		m.Buttons = [][]chat.Button{{
+			{Label: "Allow", Data: askData(q.ID, "y"), Style: chat.Primary},
+			{Label: "Deny", Data: askData(q.ID, "n"), Style: chat.Danger},
+		}}
+		if l.NoButtons {
+			m.Text += "\n\nAnswer `/approve` or `/deny`."
+		}
+	default:
+		for i, o := range q.Options {
+			m.Buttons = append(m.Buttons, []chat.Button{{Label: clip(o, 60), Data: askData(q.ID, strconv.Itoa(i))}})
+		}
+		if len(q.Options) > 0 {
+			m.Text += "\n\n*Choose, or write your own answer.*"
+		}
+	}
+	return m
+}
+
+// askPrefix begins the data of a question's buttons.
+const askPrefix = "ask:"
+
+func askData(id record.ApprovalID, choice string) string {
+	return askPrefix + string(id) + ":" + choice
+}
+
+// onAsked registers a question of the running turn.
+func (c *conversation) onAsked(ctx context.Context, a asked) {
+	q := c.questions[a.approval.ID]
+	if q == nil {
+		// One that stood before may have been decided a moment ago.
+		if now, _, err := c.g.store.ApprovalCard(ctx, a.approval.ID); err == nil && now.State != record.ApprovalOpen {
+			a.reply <- now
+			return
+		}
+		q = &question{Approval: a.approval, card: a.card}
+		c.questions[a.approval.ID] = q
+		if !a.card.State.Settled() {
+			c.post.add(a.card)
+		}
+	}
+	q.reply = a.reply
+}
+
+// recoverQuestions takes over the open questions of the database.
+func (c *conversation) recoverQuestions(w record.Work) {
+	for _, a := range w.Approvals {
+		if c.questions[a.ID] != nil {
+			continue
+		}
+		q := &question{Approval: a}
+		if i := slices.IndexFunc(w.Deliveries, func(d record.Delivery) bool { return d.Approval == a.ID }); i >= 0 {
+			q.card = w.Deliveries[i]
+		}
+		c.questions[a.ID] = q
+	}
+}
+
+// decide ends a question once, edits its card and tells the turn.
+func (c *conversation) decide(ctx context.Context, q *question, to record.ApprovalState, by chat.User, answer string) bool {
+	a, _, err := c.g.store.DecideApproval(ctx, c.fence, q.ID, to, by.ID, answer)
+	if err != nil {
+		c.failed(err, "decide a question")
+		return false
+	}
+	killpoint.Here(killpoint.ApprovalDecided)
+	c.log.Info("question decided", zap.String("approval", string(a.ID)), zap.String("state", string(a.State)), zap.String("by", string(a.DecidedBy)))
+	c.closeCard(ctx, a, q.card, by.Name)
+	delete(c.questions, q.ID)
+	if q.reply != nil {
+		q.reply <- a
+	}
+	return true
+}
+
+// closeCard edits the card: the buttons go, the outcome stays.
+func (c *conversation) closeCard(ctx context.Context, a record.Approval, card record.Delivery, by string) {
+	if card.ID == "" {
+		var err error
+		if _, card, err = c.g.store.ApprovalCard(ctx, a.ID); err != nil {
+			c.log.Warn("a question's card is unknown", zap.Error(err))
+			return
+		}
+	}
+	card.Out = chat.Outgoing{Key: card.Key, Text: a.Question + "\n\n" + outcomeLine(a, by)}
+	card.State = record.DeliveryPending
+	c.post.add(card)
+}
+
+func outcomeLine(a record.Approval, by string) string {
+	if by == "" {
+		by = string(a.DecidedBy)
+	}
+	switch a.State {
+	case record.ApprovalApproved:
+		return "✅ Allowed by " + inert(by)
+	case record.ApprovalDenied:
+		return "🚫 Denied by " + inert(by)
+	case record.ApprovalAnswered:
+		return "💬 " + inert(by) + ": " + inert(clip(firstLine(a.Answer), 200))
+	case record.ApprovalExpired:
+		return "⌛ Nobody answered in time; that counts as no."
+	case record.ApprovalWithdrawn, record.ApprovalOpen:
+	}
+	return "⌫ No longer needed."
+}
+
+// expire ends the questions whose time is over.
+func (c *conversation) expire(ctx context.Context, now time.Time) {
+	for _, q := range c.questions {
+		if !now.Before(q.ExpiresAt) {
+			c.decide(ctx, q, record.ApprovalExpired, chat.User{}, "")
+		}
+	}
+}
+
+// withdrawQuestions closes the cards of an ended turn; the rows were withdrawn
+// with its end.
+func (c *conversation) withdrawQuestions(ctx context.Context) {
+	for id, q := range c.questions {
+		a := q.Approval
+		a.State = record.ApprovalWithdrawn
+		c.closeCard(ctx, a, q.card, "")
+		delete(c.questions, id)
+	}
+}
+
+// mayDecide says whether a person may answer a question: the one who was asked,
+// or an admin.
+func (c *conversation) mayDecide(ctx context.Context, q *question, p chat.Person) bool {
+	return p == q.Asked || c.roleOf(ctx, p).Admin()
+}
+
+// yesWords and noWords decide an approval when they are the whole text.
+var (
+	yesWords = []string{"yes", "y", "ok", "okay", "allow", "approve", "👍"}
+	noWords  = []string{"no", "n", "deny", "cancel", "👎"}
+)
+
+// answersQuestion lets a text answer an open question and reports whether it did.
+// A clarify question takes the asked person's next text; an approval exact words
+// only, and any other text of that person withdraws it and goes its own way.
+func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem, ev chat.MessageReceived) bool {
+	for _, q := range c.oldestFirst() {
+		if ev.From.ID != q.Asked || c.turn == nil {
+			continue
+		}
+		word := strings.ToLower(strings.TrimSpace(ev.Text))
+		switch {
+		case q.Kind == record.AskClarify:
+			return c.decide(ctx, q, record.ApprovalAnswered, ev.From, ev.Text) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+		case slices.Contains(yesWords, word):
+			return c.decide(ctx, q, record.ApprovalApproved, ev.From, "") && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+		case slices.Contains(noWords, word):
+			return c.decide(ctx, q, record.ApprovalDenied, ev.From, "") && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+		}
+		c.decide(ctx, q, record.ApprovalWithdrawn, ev.From, "")
+		return false
+	}
+	return false
+}
+
+func (c *conversation) oldestFirst() []*question {
+	var qs []*question
+	for _, q := range c.questions {
+		qs = append(qs, q)
+	}
+	slices.SortFunc(qs, func(a, b *question) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return qs
+}
+
+// button handles a press. Only the right people may press; everybody gets told.
+func (c *conversation) button(ctx context.Context, it record.InboxItem, ev chat.ButtonPressed) (next bool) {
+	switch {
+	case strings.HasPrefix(ev.Data, askPrefix):
+		c.askPressed(ctx, it, ev)
+	case strings.HasPrefix(ev.Data, pairPrefix):
+		c.pairPressed(ctx, it, ev)
+	case strings.HasPrefix(ev.Data, commandPrefix):
+		name, args, _ := strings.Cut(strings.TrimPrefix(ev.Data, commandPrefix), " ")
+		c.ack(ev, "")
+		return c.command(ctx, it, ev.Origin, name, args)
+	default:
+		c.ack(ev, "This button is no longer used.")
+		c.end(ctx, "an unknown button", record.NoEffect{}, nil, it)
+	}
+	return true
+}
+
+func (c *conversation) askPressed(ctx context.Context, it record.InboxItem, ev chat.ButtonPressed) {
+	id, choice, _ := strings.Cut(strings.TrimPrefix(ev.Data, askPrefix), ":")
+	q := c.questions[record.ApprovalID(id)]
+	if q == nil {
+		c.ack(ev, "This question is no longer open.")
+		c.end(ctx, "a button of a closed question", record.NoEffect{}, nil, it)
+		if a, card, err := c.g.store.ApprovalCard(ctx, record.ApprovalID(id)); err == nil && a.Conversation == c.fence.Conversation {
+			c.closeCard(ctx, a, card, "")
+		}
+		return
+	}
+	if !c.mayDecide(ctx, q, ev.From.ID) {
+		c.ack(ev, "Only the person who was asked, or an admin, may answer.")
+		c.end(ctx, "a button pressed by one who may not", record.NoEffect{}, nil, it)
+		return
+	}
+	to, answer := record.ApprovalDenied, ""
+	switch {
+	case q.Kind == record.AskClarify:
+		to = record.ApprovalAnswered
+		if i, err := strconv.Atoi(choice); err == nil && i >= 0 && i < len(q.Options) {
+			answer = q.Options[i]
+		}
+	case choice == "y":
+		to = record.ApprovalApproved
+	}
+	if c.decide(ctx, q, to, ev.From, answer) {
+		c.ack(ev, "")
+		c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+	}
+}
+
+// ack stops the client's waiting; best effort, in the poster's order.
+func (c *conversation) ack(ev chat.ButtonPressed, text string) {
+	if a, ok := c.account.adapter.(chat.ButtonAcker); ok {
+		c.post.note(func(ctx context.Context) {
+			cctx, cancel := context.WithTimeout(ctx, noteLimit)
+			defer cancel()
+			if err := a.AckButton(cctx, ev, text); err != nil {
+				c.log.Debug("acknowledge a button", zap.Error(err))
+			}
+		})
+	}
+}
+
+// inert makes a name or a line of a person harmless inside CommonMark.
+func inert(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune("\\`*_{}[]()<>#+-.!|~@:/", r) {
+			b.WriteByte('\\')
+		}
+		if r == '\n' || r == '\r' {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// describe is for /status.
+func (q *question) describe(now time.Time) string {
+	return fmt.Sprintf("a question is open for %s more", q.ExpiresAt.Sub(now).Round(time.Second))
+}

@@ -1,0 +1,438 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/agentcore"
+	"parley/agentcore/llm"
+	"parley/gateway/chat"
+	"parley/store/record"
+)
+
+// commandPrefix begins the data of buttons that stand for a command.
+const commandPrefix = "cmd:"
+
+func (c *conversation) cmdHelp(ctx context.Context, in invocation) {
+	var b strings.Builder
+	b.WriteString("Write to me and I answer; I can use tools, and ask before anything that could do harm.\n\n")
+	for _, cmd := range c.g.menu {
+		if cmd.who == adminsOnly && !in.role.Admin() {
+			continue
+		}
+		b.WriteString("- `/" + cmd.name)
+		if cmd.args != "" {
+			b.WriteString(" " + cmd.args)
+		}
+		b.WriteString("` " + cmd.help + "\n")
+	}
+	b.WriteString("\nWhile I work, a new message of yours ")
+	b.WriteString(map[BusyMode]string{
+		BusyInterrupt: "interrupts me and is answered next.", BusyQueue: "waits and is answered next.", BusySteer: "is taken into account as I go.",
+	}[c.g.cfg.Conversations.Busy])
+	c.answer(ctx, in, b.String(), record.NoEffect{})
+}
+
+// cmdStop ends the turn, its tools and a compression, and withdraws what waits.
+func (c *conversation) cmdStop(ctx context.Context, in invocation) {
+	var said []string
+	if c.turn != nil {
+		said = append(said, "⏹ Stopped.")
+	}
+	if c.compression != nil {
+		c.compression.cancel(agentcore.ErrStopped)
+		said = append(said, "⏹ The compression is stopped; nothing has changed.")
+	}
+	withdrawn := c.messagesBefore(in.item.Seq)
+	if len(withdrawn) > 0 {
+		said = append(said, "Not answered any more: "+c.list(withdrawn)+".")
+	}
+	if len(said) == 0 {
+		said = []string{"Nothing is running."}
+	}
+	c.cancelTurn(agentcore.ErrStopped)
+	if c.answer(ctx, in, strings.Join(said, " "), record.Withdraw{UpTo: in.item.Seq, Reason: "withdrawn by /stop"}) {
+		c.drop(withdrawn...)
+	}
+}
+
+// list quotes the first words of messages.
+func (c *conversation) list(items []record.InboxItem) string {
+	var said []string
+	for _, it := range items {
+		if ev, err := it.Event(); err == nil {
+			said = append(said, "“"+inert(clip(firstLine(ev.(chat.MessageReceived).Text), 40))+"”")
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+func (c *conversation) cmdNew(ctx context.Context, in invocation) {
+	c.beginRoot(ctx, in, record.ReasonNew, in.args)
+}
+
+func (c *conversation) cmdReset(ctx context.Context, in invocation) {
+	c.beginRoot(ctx, in, record.ReasonReset, "")
+}
+
+// beginRoot moves to a new session. In a room that several people share it asks
+// first, since the context is everybody's (KEY-002).
+func (c *conversation) beginRoot(ctx context.Context, in invocation, why record.SessionReason, title string) {
+	confirm := "yes"
+	if c.conv.Kind == chat.Group && c.conv.Key.Participant == "" && !in.role.Admin() && title != confirm {
+		c.answer(ctx, in, fmt.Sprintf("This begins anew for everybody in this chat. Send `/%s %s` if that is meant.", why, confirm), record.NoEffect{})
+		return
+	}
+	if title == confirm {
+		title = ""
+	}
+	text := "✨ A new session. The one before is kept: `/resume` goes back to it."
+	if title != "" {
+		text = "✨ A new session: **" + inert(title) + "**. The one before is kept: `/resume` goes back to it."
+	}
+	c.answer(ctx, in, text, record.BeginRoot{Reason: why, Title: clip(title, 120), ID: record.SessionID(record.NewID())})
+	c.stale = true
+}
+
+// sessionsShown bounds listings.
+const sessionsShown = 10
+
+func (c *conversation) cmdSessions(ctx context.Context, in invocation) {
+	list, err := c.g.store.Sessions(ctx, c.fence.Conversation, sessionsShown)
+	if err != nil {
+		c.failed(err, "list sessions")
+		return
+	}
+	text, buttons := sessionList(list, c.g.now())
+	c.answer(ctx, in, text, record.NoEffect{}, buttons...)
+}
+
+// sessionList shows sessions numbered, the newest first, the current one marked.
+func sessionList(list []record.SessionSummary, now time.Time) (string, [][]chat.Button) {
+	var b strings.Builder
+	var buttons [][]chat.Button
+	b.WriteString("**Sessions of this chat**\n\n")
+	for i, s := range list {
+		name := sessionName(s)
+		fmt.Fprintf(&b, "%d. %s — %s, %s", i+1, inert(name), plural(s.Messages, "message"), ago(now.Sub(s.LastAt)))
+		if s.Current {
+			b.WriteString(" **(current)**")
+		} else if len(buttons) < 5 {
+			buttons = append(buttons, []chat.Button{{Label: clip(fmt.Sprintf("%d. %s", i+1, name), 40), Data: commandPrefix + "resume " + string(s.ID)}})
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n`/resume NUMBER` goes on with one, `/new` begins another.")
+	return b.String(), buttons
+}
+
+func sessionName(s record.SessionSummary) string {
+	if s.Title != "" {
+		return s.Title
+	}
+	if o := firstLine(s.Opening); o != "" {
+		return clip(o, 60)
+	}
+	return "(empty)"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return plural(int(d.Minutes()), "minute") + " ago"
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()), "hour") + " ago"
+	}
+	return plural(int(d.Hours()/24), "day") + " ago"
+}
+
+// cmdResume goes on with an earlier session of this conversation, named by its
+// number in /sessions, its title, or its id. Without a name it lists them.
+func (c *conversation) cmdResume(ctx context.Context, in invocation) {
+	list, err := c.g.store.Sessions(ctx, c.fence.Conversation, 50)
+	if err != nil {
+		c.failed(err, "list sessions")
+		return
+	}
+	if in.args == "" {
+		text, buttons := sessionList(list[:min(len(list), sessionsShown)], c.g.now())
+		c.answer(ctx, in, text, record.NoEffect{}, buttons...)
+		return
+	}
+	target, name, ok := findSession(list, in.args)
+	if !ok {
+		c.answer(ctx, in, fmt.Sprintf("There is no session %q in this chat. `/sessions` lists what there is.", inert(in.args)), record.NoEffect{})
+		return
+	}
+	d := c.reply(in.item, in.from, "↩️ Back in **"+inert(name)+"**. Go on where we were.")
+	conv, err := c.g.store.EndItems(ctx, c.fence, []record.InboxItem{in.item}, "a command", record.MoveTo{Session: target}, []record.Delivery{d})
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		c.answer(ctx, in, "That session does not belong to this chat. `/sessions` lists what there is.", record.NoEffect{})
+		return
+	case err != nil:
+		c.failed(err, "resume a session")
+		return
+	}
+	c.conv = conv
+	c.drop(in.item)
+	c.post.add(d)
+}
+
+// findSession looks a session up by number, id or title. An id that is not listed
+// is tried as it is: the store knows whether it belongs here (LIN-005).
+func findSession(list []record.SessionSummary, arg string) (id record.SessionID, name string, ok bool) {
+	if n, err := strconv.Atoi(arg); err == nil {
+		if n < 1 || n > len(list) {
+			return "", "", false
+		}
+		return list[n-1].ID, sessionName(list[n-1]), true
+	}
+	for _, s := range list {
+		if string(s.ID) == arg || (s.Title != "" && strings.EqualFold(s.Title, arg)) {
+			return s.ID, sessionName(s), true
+		}
+	}
+	if record.IsID(arg) {
+		return record.SessionID(arg), arg, true
+	}
+	return "", "", false
+}
+
+func (c *conversation) cmdTitle(ctx context.Context, in invocation) {
+	if in.args != "" {
+		t := clip(firstLine(in.args), 120)
+		c.answer(ctx, in, "This session is now **"+inert(t)+"**.", record.SetTitle{Title: t})
+		return
+	}
+	s, err := c.g.store.Session(ctx, c.conv.Session)
+	if err != nil {
+		c.failed(err, "read the session")
+		return
+	}
+	text := "This session has no title. `/title TEXT` gives it one."
+	if s.Title != "" {
+		text = "This session is **" + inert(s.Title) + "**."
+	}
+	c.answer(ctx, in, text, record.NoEffect{})
+}
+
+// cmdStatus says what the conversation does and waits for.
+func (c *conversation) cmdStatus(ctx context.Context, in invocation) {
+	now := c.g.now()
+	var b strings.Builder
+	switch {
+	case c.turn != nil:
+		s := c.turn.live.busy()
+		fmt.Fprintf(&b, "**Working** (%s for %s)", s.state, now.Sub(s.since).Round(time.Second))
+		if s.tool != "" {
+			fmt.Fprintf(&b, "\nTool: %s, for %s", inert(s.tool), now.Sub(s.toolSince).Round(time.Second))
+		}
+		if s.waiting != "" {
+			b.WriteString("\nWaiting: " + inert(s.waiting))
+		}
+		if s.window > 0 {
+			fmt.Fprintf(&b, "\nContext: %d of %d tokens (%d %%)", s.context, s.window, 100*s.context/s.window)
+		}
+	case c.compression != nil:
+		fmt.Fprintf(&b, "**Compressing** the conversation for %s", now.Sub(c.compression.started).Round(time.Second))
+	default:
+		b.WriteString("**Idle**")
+	}
+	for _, q := range c.oldestFirst() {
+		b.WriteString("\nWaiting for an answer: " + q.describe(now))
+	}
+	if n := len(c.inbox) - 1; n > 0 {
+		b.WriteString("\nQueue: " + plural(n, "message"))
+	}
+	b.WriteString(c.contextLine(ctx))
+	c.answer(ctx, in, b.String(), record.NoEffect{})
+}
+
+// contextLine tells the session and how full its context was last.
+func (c *conversation) contextLine(ctx context.Context) string {
+	s, err := c.g.store.Session(ctx, c.conv.Session)
+	if err != nil {
+		return ""
+	}
+	m := c.model()
+	line := fmt.Sprintf("\nModel: %s\nSession: %s", inert(string(m)), inert(string(s.ID)))
+	if s.Title != "" {
+		line += " (" + inert(s.Title) + ")"
+	}
+	if w := c.g.deps.Facts(m).ContextWindow; c.turn == nil && s.PromptTokens > 0 && w > 0 {
+		line += fmt.Sprintf("\nContext: %d of %d tokens (%d %%)", s.PromptTokens, w, 100*s.PromptTokens/w)
+	}
+	return line
+}
+
+// model is the one that the conversation uses.
+func (c *conversation) model() llm.ModelID {
+	if c.conv.Model != "" {
+		return c.conv.Model
+	}
+	return c.g.deps.Model
+}
+
+func (c *conversation) cmdUsage(ctx context.Context, in invocation) {
+	now := c.g.now()
+	all, err := c.g.store.UsageOf(ctx, c.fence.Conversation, time.Time{})
+	if err != nil {
+		c.failed(err, "read usage")
+		return
+	}
+	day, err := c.g.store.UsageOf(ctx, c.fence.Conversation, now.UTC().Truncate(24*time.Hour))
+	if err != nil {
+		c.failed(err, "read usage")
+		return
+	}
+	line := func(when string, u llm.Usage) string {
+		s := fmt.Sprintf("- %s: %d tokens in (%d from the cache), %d out", when, u.Input, u.CachedInput, u.Output)
+		if u.Cost > 0 {
+			s += fmt.Sprintf(", %.4f", u.Cost)
+		}
+		return s
+	}
+	c.answer(ctx, in, "**Usage of this chat**\n\n"+line("today (UTC)", day)+"\n"+line("in all", all), record.NoEffect{})
+}
+
+func (c *conversation) cmdModel(ctx context.Context, in invocation) {
+	switch {
+	case in.args == "":
+		c.answer(ctx, in, "The model is **"+inert(string(c.model()))+"**. `/model provider/model` changes it for this chat, `/model auto` brings the default back.", record.NoEffect{})
+	case in.args == "auto":
+		c.answer(ctx, in, "The model is the default again: **"+inert(string(c.g.deps.Model))+"**.", record.SetModel{})
+	default:
+		m := llm.ModelID(in.args)
+		if err := c.g.deps.CheckModel(m); err != nil {
+			c.answer(ctx, in, "That model cannot be used: "+inert(err.Error())+".", record.NoEffect{})
+			return
+		}
+		c.answer(ctx, in, "This chat now uses **"+inert(in.args)+"**.", record.SetModel{Model: m})
+	}
+}
+
+func (c *conversation) cmdVerbose(ctx context.Context, in invocation) {
+	levels := map[string]string{
+		"off": "Tools work silently.", "new": "Each tool call is one line while I work.", "all": "Tool calls are shown with their results while I work.",
+	}
+	level := strings.ToLower(in.args)
+	text, ok := levels[level]
+	if !ok {
+		c.answer(ctx, in, fmt.Sprintf("The level is **%s**. `/verbose off`, `new` or `all` changes it.", c.conv.Verbose), record.NoEffect{})
+		return
+	}
+	c.answer(ctx, in, text, record.SetVerbose{Level: record.Verbosity(level)})
+}
+
+func (c *conversation) cmdReasoning(ctx context.Context, in invocation) {
+	switch strings.ToLower(in.args) {
+	case "show", "on":
+		c.answer(ctx, in, "The model's thinking is shown while it works.", record.ShowReasoning{On: true})
+	case "hide", "off":
+		c.answer(ctx, in, "The model's thinking is hidden.", record.ShowReasoning{On: false})
+	default:
+		c.answer(ctx, in, "`/reasoning show` or `/reasoning hide`.", record.NoEffect{})
+	}
+}
+
+func (c *conversation) cmdApprove(ctx context.Context, in invocation) {
+	c.decideOldest(ctx, in, record.ApprovalApproved)
+}
+
+func (c *conversation) cmdDeny(ctx context.Context, in invocation) {
+	c.decideOldest(ctx, in, record.ApprovalDenied)
+}
+
+// decideOldest answers the oldest open approval.
+func (c *conversation) decideOldest(ctx context.Context, in invocation, to record.ApprovalState) {
+	for _, q := range c.oldestFirst() {
+		if q.Kind != record.AskApproval {
+			continue
+		}
+		if !c.mayDecide(ctx, q, in.from.From.ID) {
+			c.answer(ctx, in, "Only the person who was asked, or an admin, may answer.", record.NoEffect{})
+			return
+		}
+		if c.decide(ctx, q, to, in.from.From, "") {
+			c.end(ctx, "answered a question", record.NoEffect{}, nil, in.item)
+		}
+		return
+	}
+	c.answer(ctx, in, "Nothing is waiting to be allowed.", record.NoEffect{})
+}
+
+func (c *conversation) cmdWhoami(ctx context.Context, in invocation) {
+	u := in.from.From
+	role := string(in.role)
+	if role == "" {
+		role = "nobody yet"
+	}
+	c.answer(ctx, in, fmt.Sprintf("You are %s, id `%s`, role **%s**.", inert(u.Name), u.ID, role), record.NoEffect{})
+}
+
+// cmdWhy explains what became of the message that was replied to, or of the one
+// before the command.
+func (c *conversation) cmdWhy(ctx context.Context, in invocation) {
+	id := chat.MessageID(in.args)
+	if ev, err := in.item.Event(); err == nil {
+		if m, ok := ev.(chat.MessageReceived); ok && m.Quote != nil && m.Quote.Message != "" {
+			id = m.Quote.Message
+		}
+	}
+	if id == "" {
+		c.answer(ctx, in, "Reply to a message with `/why`, and I tell what became of it.", record.NoEffect{})
+		return
+	}
+	w, err := c.g.store.Explain(ctx, in.from.Address.Account, id)
+	switch {
+	case errors.Is(err, record.ErrNotFound), err == nil && w.Item.Conversation != c.fence.Conversation:
+		c.answer(ctx, in, "I know nothing of that message in this conversation. In groups I do not keep what is not for me.", record.NoEffect{})
+		return
+	case err != nil:
+		c.failed(err, "explain a message")
+		return
+	}
+	c.answer(ctx, in, Explain(w), record.NoEffect{})
+}
+
+// Explain puts the fate of a message into words, as CommonMark.
+func Explain(w record.Why) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The message was received at %s; it is **%s**", w.Item.ReceivedAt.UTC().Format("2006-01-02 15:04:05 UTC"), w.Item.State)
+	if w.Item.Reason != "" {
+		b.WriteString(" (" + inert(w.Item.Reason) + ")")
+	}
+	b.WriteString(".")
+	if t := w.Turn; t != nil {
+		fmt.Fprintf(&b, "\nIts turn is **%s**", t.State)
+		if t.Cause != "" {
+			b.WriteString(": " + inert(t.Cause))
+		}
+		if t.Reference != "" {
+			b.WriteString(" (reference " + t.Reference + ")")
+		}
+		b.WriteString(".")
+	}
+	for _, d := range w.Deliveries {
+		fmt.Fprintf(&b, "\nPart %d of the answer: %s", d.Part+1, d.State)
+		if d.Error != "" {
+			b.WriteString(", " + inert(d.Error))
+		}
+		b.WriteString(".")
+	}
+	return b.String()
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/gateway/chat"
+	"parley/gateway/killpoint"
+	"parley/store/record"
+)
+
+// noteLimit bounds best-effort calls: typing, reactions, acknowledgements.
+const noteLimit = 5 * time.Second
+
+// sink returns the account's way in. It returns once the event is durable, or
+// refused for good.
+func (g *Gateway) sink(a *account) chat.Sink {
+	return func(ctx context.Context, ev chat.Event) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = g.panicked("intake", r)
+			}
+		}()
+		if ch, ok := ev.(chat.ConnectionChanged); ok {
+			a.connection(ch.State, ch.Reason)
+			g.log.Info("connection", zap.String("account", string(a.id)), zap.String("state", string(ch.State)), zap.String("reason", ch.Reason))
+			return nil
+		}
+		r, err := g.take(ctx, ev)
+		if err != nil {
+			return err
+		}
+		if r.Verdict.Pair {
+			return g.requestPairing(ctx, a, ev.Meta(), r)
+		}
+		if r.Verdict.State == record.InboxRefused && !r.Verdict.Count {
+			g.refused(ctx, a, ev, r)
+		}
+		return nil
+	}
+}
+
+// take stores one event and wakes its conversation.
+func (g *Gateway) take(ctx context.Context, ev chat.Event) (record.Receipt, error) {
+	req := record.ReceiveRequest{Replica: g.replica(), Event: ev, Scope: g.cfg.Conversations.GroupScope, Model: g.deps.Model, PairingCode: newCode()}
+	r, err := g.store.Receive(ctx, req, g.access.gate(ev))
+	if err != nil {
+		return r, fmt.Errorf("gateway: store an event: %w", err)
+	}
+	g.metrics.Received(ev.Meta().Address.Account, r)
+	if r.Duplicate {
+		return r, nil
+	}
+	killpoint.Here(killpoint.IntakeStored)
+	if r.Mine {
+		g.wake(r.Fence, &r.Item)
+	}
+	return r, nil
+}
+
+// refused answers a direct message that nobody may answer yet with the next step,
+// once; everything else is refused in silence, with a reason in the database.
+func (g *Gateway) refused(ctx context.Context, a *account, ev chat.Event, r record.Receipt) {
+	o := ev.Meta()
+	g.log.Info("refused", zap.String("account", string(a.id)), zap.String("person", string(o.From.ID)), zap.String("reason", r.Verdict.Reason))
+	if r.Duplicate || r.Verdict.Reason != reasonNobodyOwned || !a.firstTime(o.From.ID) {
+		return
+	}
+	text := fmt.Sprintf("I have no owner yet. If that is you, open the claim link that parley printed when it started, or put `%s` into `access.allow`.", o.From.ID)
+	cctx, cancel := context.WithTimeout(ctx, noteLimit)
+	defer cancel()
+	if _, err := a.adapter.Send(cctx, o.Address, chat.Outgoing{Key: "unowned/" + string(o.From.ID), Text: text, Reply: o.Reply}); err != nil {
+		g.log.Warn("a stranger could not be told", zap.Error(err))
+	}
+}

@@ -1,0 +1,244 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"parley/agentcore"
+	"parley/store/record"
+)
+
+// progressLines is how many lines of tool progress a live message shows.
+const progressLines = 6
+
+// live is what a running turn has to show: the answer's text so far, progress
+// lines above it, and what it waits for. The turn writes it through Emit, which
+// never blocks; the poster reads snapshots. It is safe for concurrent use.
+type live struct {
+	verbose   record.Verbosity
+	reasoning bool
+	changed   func() // rings the poster
+
+	mu      sync.Mutex
+	text    strings.Builder
+	thought string
+	lines   []string
+	hidden  int    // progress lines that scrolled away
+	waiting string // a visible status
+	state   record.TurnState
+	tools   []runningTool
+	ranTool bool
+	since   time.Time
+	version int
+	context int
+	window  int
+}
+
+// runningTool is a tool call under way.
+type runningTool struct {
+	id, summary string
+	readOnly    bool
+	line        int // index into lines of its progress line, -1 if none
+	since       time.Time
+}
+
+func newLive(c record.Conversation, changed func()) *live {
+	return &live{verbose: c.Verbose, reasoning: c.Reasoning, changed: changed, state: record.TurnPreparing, since: time.Now()}
+}
+
+// Emit implements agentcore.Sink.
+func (l *live) Emit(ev agentcore.Event) {
+	l.mu.Lock()
+	shown := l.apply(ev)
+	if shown {
+		l.version++
+	}
+	l.mu.Unlock()
+	if shown {
+		l.changed()
+	}
+}
+
+// apply changes the state and says whether people should see it.
+func (l *live) apply(ev agentcore.Event) bool {
+	switch ev := ev.(type) {
+	case agentcore.StreamDelta:
+		l.waiting = ""
+		l.text.WriteString(ev.Text)
+		return true
+	case agentcore.StreamReset:
+		l.text.Reset()
+		l.thought = ""
+		return true
+	case agentcore.ReasoningDelta:
+		if l.reasoning {
+			l.thought = lastLine(l.thought + ev.Text)
+		}
+		return l.reasoning
+	case agentcore.Step:
+		return l.step(ev)
+	case agentcore.ToolStarted:
+		return l.toolStarted(ev)
+	case agentcore.ToolProgress:
+		return l.toolLine(ev.Call.ID, func(t runningTool) string { return "⚙ " + t.summary + " · " + clip(ev.Line, 80) })
+	case agentcore.ToolFinished:
+		return l.toolFinished(ev)
+	case agentcore.Status:
+		return l.status(ev)
+	}
+	return false
+}
+
+// step folds the text beside tool calls into a progress line: only the final text
+// stays.
+func (l *live) step(ev agentcore.Step) bool {
+	l.text.Reset()
+	l.thought = ""
+	if s := firstLine(ev.Text); s != "" && l.verbose != record.VerboseOff {
+		l.addLine("💬 " + clip(s, 160))
+	}
+	return true
+}
+
+func (l *live) toolStarted(ev agentcore.ToolStarted) bool {
+	t := runningTool{id: ev.Call.ID, summary: clip(firstLine(ev.Summary), 120), readOnly: ev.ReadOnly, line: -1, since: time.Now()}
+	l.ranTool = true
+	if l.verbose != record.VerboseOff {
+		t.line = l.addLine("⚙ " + t.summary)
+	}
+	l.tools = append(l.tools, t)
+	return t.line >= 0
+}
+
+func (l *live) toolFinished(ev agentcore.ToolFinished) bool {
+	mark := "✓ "
+	if ev.Outcome != "ok" {
+		mark = "✗ "
+	}
+	shown := l.toolLine(ev.Call.ID, func(t runningTool) string {
+		s := mark + t.summary
+		if ev.Took >= time.Second {
+			s += " · " + ev.Took.Round(time.Second).String()
+		}
+		if l.verbose == record.VerboseAll {
+			s += " → " + clip(firstLine(ev.Result), 100)
+		}
+		return s
+	})
+	l.tools = slices.DeleteFunc(l.tools, func(t runningTool) bool { return t.id == ev.Call.ID })
+	return shown
+}
+
+// toolLine rewrites the progress line of a running tool.
+func (l *live) toolLine(id string, text func(runningTool) string) bool {
+	for _, t := range l.tools {
+		if t.id == id && t.line >= 0 {
+			if i := t.line - l.hidden; i >= 0 && i < len(l.lines) {
+				l.lines[i] = text(t)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addLine returns the line's index, counted from the turn's first line.
+func (l *live) addLine(s string) int {
+	l.lines = append(l.lines, s)
+	if n := len(l.lines) - progressLines; n > 0 {
+		l.lines = slices.Delete(l.lines, 0, n)
+		l.hidden += n
+	}
+	return l.hidden + len(l.lines) - 1
+}
+
+func (l *live) status(ev agentcore.Status) bool {
+	if ev.State != "" && ev.State != l.state {
+		l.state, l.since = ev.State, time.Now()
+	}
+	if ev.Window > 0 {
+		l.context, l.window = ev.ContextTokens, ev.Window
+	}
+	was := l.waiting
+	l.waiting = ""
+	if ev.Visible {
+		l.waiting = clip(firstLine(ev.Text), 200)
+	}
+	return l.waiting != was
+}
+
+// picture is what should be visible now.
+type picture struct {
+	version  int
+	text     string
+	progress []string
+}
+
+// show takes a snapshot for the poster.
+func (l *live) show() picture {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := picture{version: l.version, text: l.text.String()}
+	if l.hidden > 0 {
+		p.progress = append(p.progress, "…")
+	}
+	p.progress = append(p.progress, l.lines...)
+	if l.thought != "" && p.text == "" {
+		p.progress = append(p.progress, "💭 "+clip(l.thought, 160))
+	}
+	if l.waiting != "" {
+		p.progress = append(p.progress, "⏳ "+l.waiting)
+	}
+	return p
+}
+
+// busyWith is for /status and for the busy modes.
+type busyWith struct {
+	state           record.TurnState
+	since           time.Time
+	tool            string
+	toolSince       time.Time
+	mustFinish      bool // a tool runs that an interruption may not cut off
+	ranTool         bool
+	waiting         string
+	context, window int
+}
+
+func (l *live) busy() busyWith {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := busyWith{state: l.state, since: l.since, ranTool: l.ranTool, waiting: l.waiting, context: l.context, window: l.window}
+	for _, t := range l.tools {
+		b.tool, b.toolSince = t.summary, t.since
+		b.mustFinish = b.mustFinish || !t.readOnly
+	}
+	return b
+}
+
+// firstLine returns the first line that is not blank.
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// lastLine returns what follows the last line break.
+func lastLine(s string) string {
+	s = strings.TrimRight(s, "\n")
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// clip cuts a line to n runes.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:n-1]) + "…"
+}

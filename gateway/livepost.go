@@ -1,0 +1,302 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/gateway/chat"
+	"parley/gateway/killpoint"
+	"parley/gateway/markdown"
+	"parley/store/record"
+)
+
+// freezeLimit is how long the end of a turn waits for an interim call before it
+// is cut off.
+const freezeLimit = 500 * time.Millisecond
+
+// livePost is a turn's live message as the platform has it: one row a part. The
+// poster's goroutine is its only writer until it is frozen.
+type livePost struct {
+	turn    record.Turn
+	src     *live
+	parts   []record.Delivery
+	shown   []string // what each part was last made to show
+	version int
+	frozen  bool
+	calling bool
+	failed  int  // interim failures in a row: each doubles the wait
+	marked  bool // an earlier process may have posted a part that nobody knows
+	// buried parts have something else posted below them: the message goes on in
+	// a new one, and they are removed once it is there.
+	buried []record.Delivery
+	after  time.Time
+}
+
+// begin starts the live message of a turn. parts are what an earlier process had
+// posted of it.
+func (p *poster) begin(t record.Turn, src *live, parts []record.Delivery) {
+	lp := &livePost{turn: t, src: src, version: -1}
+	for _, d := range parts {
+		switch {
+		case d.Message != "":
+			lp.parts = append(lp.parts, d)
+			lp.shown = append(lp.shown, "")
+		case d.State == record.DeliverySending || d.State == record.DeliveryUnknown:
+			lp.marked = true
+		}
+	}
+	p.mu.Lock()
+	p.live = lp
+	p.mu.Unlock()
+	p.ring()
+}
+
+// freeze ends the live message and returns its parts: no interim call is under
+// way afterwards, and none follows.
+func (p *poster) freeze() frozen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lp := p.live
+	if lp == nil {
+		return frozen{}
+	}
+	lp.frozen = true
+	cut := time.AfterFunc(freezeLimit, func() {
+		p.mu.Lock()
+		if p.inCall != nil {
+			p.inCall()
+		}
+		p.mu.Unlock()
+	})
+	defer cut.Stop()
+	for lp.calling {
+		p.calls.Wait()
+	}
+	p.live = nil
+	return frozen{parts: lp.parts, buried: lp.buried, marked: lp.marked}
+}
+
+// frozen is a live message at the end of its turn.
+type frozen struct {
+	parts, buried []record.Delivery
+	marked        bool
+}
+
+// bury is called after something else was posted.
+func (p *poster) bury() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if lp := p.live; lp != nil && len(lp.parts) > 0 {
+		lp.buried = append(lp.buried, lp.parts...)
+		lp.parts, lp.shown, lp.version = nil, nil, -1
+	}
+}
+
+// showLive brings the live message up to date if it is time to, and returns how
+// long nothing is due.
+func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
+	lp, pic, ok := p.startInterim()
+	if !ok {
+		return time.Hour
+	}
+	defer p.endInterim(lp)
+	if w := lp.after.Sub(now); w > 0 {
+		return w
+	}
+	outs := p.layOut(lp, pic)
+	for i, out := range outs {
+		if i < len(lp.shown) && lp.shown[i] == look(out) {
+			continue
+		}
+		if w := p.deps.limiter.interim(lp.turn.Address.Chat, now); w > 0 {
+			return w
+		}
+		if err := p.showPart(ctx, lp, i, out); err != nil {
+			return p.interimFailed(lp, err)
+		}
+		lp.failed = 0
+		if i < len(outs)-1 {
+			return time.Millisecond // the next part, if nothing more urgent came
+		}
+	}
+	lp.version = pic.version
+	return time.Hour
+}
+
+// startInterim takes a snapshot if there is something new to show.
+func (p *poster) startInterim() (*livePost, picture, bool) {
+	p.mu.Lock()
+	lp := p.live
+	p.mu.Unlock()
+	if _, ok := p.deps.adapter.(chat.Editor); lp == nil || !ok {
+		return nil, picture{}, false
+	}
+	pic := lp.src.show()
+	if pic.version == lp.version || (pic.text == "" && len(pic.progress) == 0) {
+		return nil, picture{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if lp.frozen {
+		return nil, picture{}, false
+	}
+	lp.calling = true
+	return lp, pic, true
+}
+
+func (p *poster) endInterim(lp *livePost) {
+	p.mu.Lock()
+	lp.calling = false
+	p.inCall = nil
+	p.mu.Unlock()
+	p.calls.Broadcast()
+}
+
+// layOut divides a picture into messages.
+func (p *poster) layOut(lp *livePost, pic picture) []chat.Outgoing {
+	texts := split(pic.text, p.deps.adapter.Limits())
+	if len(texts) == 0 {
+		texts = []string{""}
+	}
+	outs := make([]chat.Outgoing, len(texts))
+	for i, t := range texts {
+		outs[i] = chat.Outgoing{Key: partKey(lp.turn.ID, i), Text: t, Live: true, Reply: lp.turn.Reply}
+	}
+	if l := p.deps.adapter.Limits(); l.Text == 0 || l.Size(texts[0])+progressSize(pic.progress) <= l.Text {
+		outs[0].Progress = pic.progress
+	}
+	if lp.marked && outs[0].Text != "" {
+		outs[0].Text = repeatMark + outs[0].Text
+	}
+	return outs
+}
+
+// showPart posts or edits one part.
+func (p *poster) showPart(ctx context.Context, lp *livePost, i int, out chat.Outgoing) error {
+	cctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	p.mu.Lock()
+	p.inCall = cancel
+	p.mu.Unlock()
+	if i < len(lp.parts) {
+		d := lp.parts[i]
+		if err := p.deps.adapter.(chat.Editor).Edit(cctx, d.Address, d.Message, out); err != nil {
+			return err
+		}
+		lp.shown[i] = look(out)
+		return nil
+	}
+	d := record.Delivery{
+		ID: record.DeliveryID(record.NewID()), Conversation: p.conv.ID, Turn: lp.turn.ID, Kind: record.DeliverLive,
+		Part: i, Address: lp.turn.Address, Out: out, State: record.DeliverySending,
+	}
+	d.Key = "live/" + string(d.ID)
+	if err := p.save(ctx, d); err != nil {
+		return err
+	}
+	killpoint.Here(killpoint.LiveSending)
+	id, err := p.deps.adapter.Send(cctx, d.Address, out)
+	if err != nil {
+		return p.failedPart(ctx, lp, d, err)
+	}
+	killpoint.Here(killpoint.LiveSent)
+	d.Message, d.State = id, record.DeliverySent
+	lp.parts, lp.shown = append(lp.parts, d), append(lp.shown, look(out))
+	if err := p.save(ctx, d); err != nil {
+		return err
+	}
+	killpoint.Here(killpoint.LiveStored)
+	p.add(lp.buried...)
+	lp.buried = nil
+	return nil
+}
+
+// failedPart records a live part that was not posted, or perhaps was.
+func (p *poster) failedPart(ctx context.Context, lp *livePost, d record.Delivery, err error) error {
+	var limited *chat.RateLimitError
+	d.State, d.Error = record.DeliveryFailed, err.Error()
+	if errors.Is(err, chat.ErrAmbiguous) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		lp.marked = true
+	} else if errors.As(err, &limited) {
+		d.State = record.DeliveryGone
+	}
+	if serr := p.save(ctx, d); serr != nil {
+		return serr
+	}
+	return err
+}
+
+// interimFailed decides when to try again: interim edits are never urgent.
+func (p *poster) interimFailed(lp *livePost, err error) time.Duration {
+	now := p.deps.now()
+	var limited *chat.RateLimitError
+	if errors.As(err, &limited) {
+		p.deps.limiter.pause(lp.turn.Address.Chat, limited, now)
+		return limited.RetryAfter
+	}
+	if errors.Is(err, chat.ErrGone) { // somebody removed it: go on in a new message
+		lp.parts, lp.shown = nil, nil
+	}
+	lp.failed++
+	w := min(retryFirst<<min(lp.failed, 5), retryMost)
+	lp.after = now.Add(w)
+	p.log.Debug("interim edit failed", zap.Error(err), zap.Duration("wait", w))
+	return w
+}
+
+// finals makes the rows of a turn's answer: part i takes over live part i, so
+// that the message which people watched becomes the answer. Live parts beyond
+// the answer are removed. With no text there is nothing to post.
+func finals(t record.Turn, text string, f frozen, l chat.Limits) []record.Delivery {
+	var out []record.Delivery
+	parts := f.parts
+	for i, s := range split(text, l) {
+		d := record.Delivery{ID: record.DeliveryID(record.NewID()), Conversation: t.Conversation, Turn: t.ID, Address: t.Address}
+		if i < len(parts) {
+			d = parts[i]
+		}
+		d.Kind, d.Part, d.Key, d.State = record.DeliverFinal, i, partKey(t.ID, i), record.DeliveryPending
+		d.Out = chat.Outgoing{Key: d.Key, Text: s, Reply: t.Reply}
+		d.Marked = f.marked && i == 0
+		out = append(out, d)
+	}
+	for _, d := range slices.Concat(parts[min(len(out), len(parts)):], f.buried) {
+		d.State = record.DeliveryPending
+		out = append(out, d)
+	}
+	return out
+}
+
+// split divides a text into messages that the platform takes.
+func split(text string, l chat.Limits) []string {
+	if text == "" {
+		return nil
+	}
+	if l.Text == 0 || (len(text) <= l.Text && l.Size(text) <= l.Text) {
+		return []string{text}
+	}
+	l.Text -= l.Size(repeatMark) // room for the mark of a possible repeat
+	return markdown.Split(text, l)
+}
+
+// partKey is the idempotency key of part i of a turn's answer.
+func partKey(t record.TurnID, i int) string { return fmt.Sprintf("%s/%d", t, i) }
+
+// look is what decides whether a part has to be edited.
+func look(m chat.Outgoing) string {
+	return m.Text + "\x00" + fmt.Sprint(m.Progress)
+}
+
+// progressSize is a generous bound on what progress lines count.
+func progressSize(lines []string) int {
+	n := 0
+	for _, s := range lines {
+		n += len(s) + 1
+	}
+	return n
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/gateway/chat"
+	"parley/store/record"
+)
+
+// Ornaments are best-effort signs of life: a reaction on the message that is
+// being worked on, and the typing notice until something is visible. They never
+// hold anything up and are never repeated.
+
+// typing keeps the typing notice alive until something is visible or ended is
+// closed; no notice comes after that (DEL-005).
+func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
+	defer c.g.door("typing")
+	t, ok := c.account.adapter.(chat.Typer)
+	ttl := c.account.adapter.Limits().TypingTTL
+	if !ok || ttl <= 0 {
+		return
+	}
+	show := func(ctx context.Context) {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		if rt.live.show().text != "" {
+			return
+		}
+		cctx, cancel := context.WithTimeout(ctx, noteLimit)
+		defer cancel()
+		if err := t.Typing(cctx, rt.row.Address); err != nil {
+			c.log.Debug("typing", zap.Error(err))
+		}
+	}
+	tick := time.NewTicker(ttl * 4 / 5)
+	defer tick.Stop()
+	for {
+		c.post.note(show)
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// showEnd replaces the reaction by what became of the turn.
+func (c *conversation) showEnd(rt *runningTurn, s record.TurnState) {
+	r := chat.ReactDone
+	switch s {
+	case record.TurnFailed:
+		r = chat.ReactFailed
+	case record.TurnInterrupted:
+		r = chat.ReactNone
+	default:
+	}
+	c.react(rt.row.Address, rt.row.Source, r)
+}
+
+func (c *conversation) react(to chat.Address, id chat.MessageID, r chat.Reaction) {
+	re, ok := c.account.adapter.(chat.Reactor)
+	if !ok || id == "" {
+		return
+	}
+	c.post.note(func(ctx context.Context) {
+		cctx, cancel := context.WithTimeout(ctx, noteLimit)
+		defer cancel()
+		if err := re.React(cctx, to, id, r); err != nil {
+			c.log.Debug("reaction", zap.Error(err))
+		}
+	})
+}

@@ -1,0 +1,345 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/agentcore"
+	"parley/agentcore/history"
+	"parley/agentcore/llm"
+	"parley/gateway/chat"
+	"parley/gateway/killpoint"
+	"parley/store/record"
+)
+
+// The causes with which the gateway suspends a turn; they wrap
+// agentcore.ErrSuspend, so the next owner resumes it.
+var (
+	errShutdown  = fmt.Errorf("parley is shutting down: %w", agentcore.ErrSuspend)
+	errLostClaim = fmt.Errorf("the conversation has another owner: %w", agentcore.ErrSuspend)
+)
+
+// runningTurn is the child that runs the agent for a conversation.
+type runningTurn struct {
+	row     record.Turn
+	cancel  context.CancelCauseFunc
+	live    *live
+	restart chan struct{}
+	joined  time.Time // when the last message joined
+	ending  string    // why it was cancelled, "" while it runs
+	steered []record.InboxItem
+	done    chan struct{}
+}
+
+// message decides what an ordinary message does now.
+func (c *conversation) message(ctx context.Context, it record.InboxItem, ev chat.MessageReceived) (next bool) {
+	if c.answersQuestion(ctx, it, ev) {
+		return true
+	}
+	if c.turn != nil {
+		c.whileBusy(ctx, it, ev)
+		return true
+	}
+	now := c.g.now()
+	if c.draining || now.Before(c.notBefore()) {
+		return false
+	}
+	if c.compression != nil && now.Sub(c.compression.started) < compressionHold {
+		c.compression.announce(ctx, c)
+		return false
+	}
+	c.startTurn(ctx, it.Seq)
+	return true
+}
+
+// notBefore is when the newest message of the inbox may start a turn: parts of an
+// album and texts at the platform's limit wait for their rest.
+func (c *conversation) notBefore() time.Time {
+	var at time.Time
+	for _, it := range c.inbox {
+		if it.Kind != chat.KindMessage {
+			continue
+		}
+		if ev, err := it.Event(); err == nil {
+			if m := ev.(chat.MessageReceived); m.Group != "" || m.AtLimit {
+				at = it.ReceivedAt.Add(restWindow)
+			}
+		}
+	}
+	return at
+}
+
+// whileBusy follows the busy mode for a message that comes during a turn. Unless
+// the turn takes it, it stays in the inbox for the next one.
+func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev chat.MessageReceived) {
+	t, b := c.turn, c.turn.live.busy()
+	if t.ending != "" || slices.ContainsFunc(t.steered, func(x record.InboxItem) bool { return x.Seq == it.Seq }) {
+		return
+	}
+	own := ev.From.ID == t.row.Person
+	if own && !b.ranTool && c.g.now().Sub(t.joined) < joinWindow {
+		c.join(it)
+		return
+	}
+	mode := c.g.cfg.Conversations.Busy
+	if mode == BusyInterrupt && !own && !c.roleOf(ctx, ev.From.ID).Admin() {
+		mode = BusyQueue
+	}
+	if mode == BusyInterrupt && b.mustFinish {
+		mode = BusySteer
+	}
+	switch mode {
+	case BusyInterrupt:
+		c.cancelTurn(agentcore.ErrInterrupted)
+	case BusySteer:
+		t.steered = append(t.steered, it)
+	case BusyQueue:
+	}
+}
+
+// join hands a quick follow-up to the running turn, which abandons its model call
+// and makes it again.
+func (c *conversation) join(it record.InboxItem) {
+	c.turn.steered = append(c.turn.steered, it)
+	c.turn.joined = c.g.now()
+	select {
+	case c.turn.restart <- struct{}{}:
+	default:
+	}
+}
+
+// steer hands the messages that wait to the running turn, as rows of it.
+func (c *conversation) steer(ctx context.Context) []record.Message {
+	if c.turn == nil || len(c.turn.steered) == 0 {
+		return nil
+	}
+	items := c.turn.steered
+	msgs := c.userRows(items)
+	if c.turn.live.busy().ranTool {
+		for i := range msgs {
+			msgs[i].Kind = record.KindSteer
+		}
+	}
+	if err := c.g.store.JoinTurn(ctx, c.fence, c.turn.row.ID, items, msgs); err != nil {
+		c.failed(err, "join a turn")
+		return nil
+	}
+	c.drop(items...)
+	c.turn.steered = nil
+	return msgs
+}
+
+// startTurn takes the messages that stand together at the front of the inbox,
+// from one person in a direct chat or several in a room, and begins a turn.
+func (c *conversation) startTurn(ctx context.Context, first int64) {
+	items := c.together(first)
+	msgs := c.userRows(items)
+	lead, err := items[0].Event()
+	if err != nil {
+		return
+	}
+	last, _ := items[len(items)-1].Event()
+	o := last.Meta()
+	t := record.Turn{
+		ID: record.TurnID(record.NewID()), Conversation: c.fence.Conversation, Session: c.conv.Session, State: record.TurnPreparing,
+		Budget: record.Budget{Initial: c.g.deps.MaxTurns, Cap: c.g.deps.MaxTurns}, Person: lead.Meta().From.ID, Trust: record.TrustUser,
+		Address: o.Address, Reply: o.Reply, Source: o.Message,
+	}
+	t, err = c.g.store.StartTurn(ctx, c.fence, record.TurnStart{Turn: t, Items: items, Messages: msgs})
+	if err != nil {
+		c.failed(err, "start a turn")
+		return
+	}
+	killpoint.Here(killpoint.TurnStarted)
+	c.drop(items...)
+	c.runTurn(ctx, t, nil, false)
+}
+
+// together returns the messages from seq on that make one turn: everything up to
+// the next command or button.
+func (c *conversation) together(seq int64) []record.InboxItem {
+	var items []record.InboxItem
+	for _, it := range c.inbox {
+		if it.Seq < seq {
+			continue
+		}
+		ev, err := it.Event()
+		m, ok := ev.(chat.MessageReceived)
+		if err != nil || !ok {
+			break
+		}
+		if _, _, cmd := parseCommand(m.Text); cmd {
+			break
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// userRows makes a row of each message. What was quoted or attached stands in the
+// text as inert data.
+func (c *conversation) userRows(items []record.InboxItem) []record.Message {
+	msgs := make([]record.Message, 0, len(items))
+	for _, it := range items {
+		ev, err := it.Event()
+		m, ok := ev.(chat.MessageReceived)
+		if err != nil || !ok {
+			continue
+		}
+		text := withQuote(m)
+		msgs = append(msgs, record.Message{
+			Role: llm.User, Content: text, From: m.From.ID, FromName: m.From.Name, Platform: m.Message, Files: m.Files,
+			Importance: history.Importance(llm.User, text), CreatedAt: it.ReceivedAt,
+		})
+	}
+	return msgs
+}
+
+// withQuote puts what the person pointed at before what they said.
+func withQuote(m chat.MessageReceived) string {
+	if m.Quote == nil || m.Quote.Text == "" {
+		return m.Text
+	}
+	var b strings.Builder
+	who := m.Quote.From.Name
+	if m.Quote.FromBot {
+		who = "you"
+	}
+	fmt.Fprintf(&b, "In reply to %q:\n", who)
+	for line := range strings.Lines(clip(m.Quote.Text, 2000)) {
+		b.WriteString("> " + strings.TrimRight(line, "\n") + "\n")
+	}
+	return b.String() + "\n" + m.Text
+}
+
+// runTurn starts the child goroutine. parts are what is posted of its live
+// message already; resumed turns go on where their rows say.
+func (c *conversation) runTurn(ctx context.Context, t record.Turn, parts []record.Delivery, resumed bool) {
+	tctx, cancel := context.WithCancelCause(ctx)
+	rt := &runningTurn{row: t, cancel: cancel, restart: make(chan struct{}, 1), joined: c.g.now(), done: make(chan struct{})}
+	rt.live = newLive(c.conv, c.post.ring)
+	c.turn = rt
+	c.post.begin(t, rt.live, parts)
+	c.react(t.Address, t.Source, chat.ReactSeen)
+	req := agentcore.Request{
+		Turn: t, TaskID: t.ID, Conversation: c.conv, Sink: rt.live, Kind: c.conv.Kind,
+		Journal: &journal{store: c.g.store, fence: c.fence, turn: t, live: rt.live, post: c.post, limits: c.account.adapter.Limits()},
+		Asker:   &asker{c: c, fence: c.fence, turn: t}, Steering: steering{c.box}, Restart: rt.restart,
+		PlatformHint: platformHint(c.account.adapter.Limits()), Role: c.roleOf(ctx, t.Person),
+	}
+	c.log.Info("turn begins", zap.String("turn", string(t.ID)), zap.Bool("resumed", resumed))
+	c.children.Go(func() {
+		defer close(rt.done)
+		defer cancel(nil)
+		ended := make(chan struct{})
+		var typing sync.WaitGroup
+		typing.Go(func() { c.typing(rt, ended) })
+		res, err := c.agentRun(tctx, req, resumed)
+		close(ended)
+		typing.Wait()
+		c.box.put(turnEnded{turn: t.ID, result: res, err: err})
+	})
+}
+
+// agentRun is the door of a turn: a panic ends the turn, not the process.
+func (c *conversation) agentRun(ctx context.Context, req agentcore.Request, resumed bool) (res *agentcore.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = c.g.panicked("turn", r)
+		}
+	}()
+	if resumed {
+		return c.g.agent.Resume(ctx, req)
+	}
+	return c.g.agent.RunConversation(ctx, req)
+}
+
+// cancelTurn abandons the running turn with a cause, once.
+func (c *conversation) cancelTurn(cause error) {
+	if c.turn == nil || c.turn.ending != "" {
+		return
+	}
+	c.turn.ending = cause.Error()
+	c.turn.cancel(cause)
+}
+
+// onTurnEnded is called when the child has returned. The end itself is already
+// committed by the journal, unless the turn is suspended or broken.
+func (c *conversation) onTurnEnded(ctx context.Context, e turnEnded) {
+	rt := c.turn
+	if rt == nil || rt.row.ID != e.turn {
+		return
+	}
+	<-rt.done
+	c.turn = nil
+	c.stale = true
+	log := c.log.With(zap.String("turn", string(e.turn)))
+	switch {
+	case e.err != nil:
+		ref := c.g.reference()
+		log.Error("turn failed", zap.Error(e.err), zap.String("reference", ref))
+		c.endBroken(ctx, rt.row, ref, "an internal error")
+		return
+	case e.result.State == record.TurnSuspended:
+		c.post.freeze()
+		c.suspend(ctx, rt, e.result.Cause)
+		return
+	}
+	killpoint.Here(killpoint.TurnEnded)
+	log.Info("turn ended", zap.String("state", string(e.result.State)), zap.String("cause", e.result.Cause),
+		zap.Int("iterations", e.result.Iterations), zap.Int("input_tokens", e.result.Usage.Input), zap.Int("output_tokens", e.result.Usage.Output))
+	c.g.metrics.TurnEnded(e.result.State, e.result.Usage)
+	c.showEnd(rt, e.result.State)
+	c.withdrawQuestions(ctx)
+	if err := c.reload(ctx); err != nil {
+		return
+	}
+	c.considerCompression(ctx, e.result)
+}
+
+// reload refreshes the conversation after its turn.
+func (c *conversation) reload(ctx context.Context) error {
+	if !c.load(ctx) {
+		return errors.New("gateway: not loaded")
+	}
+	return nil
+}
+
+// suspend leaves the turn to the next owner, which may be this process again once
+// the database is back.
+func (c *conversation) suspend(ctx context.Context, rt *runningTurn, cause string) {
+	c.retryAt, c.recount = c.g.now().Add(time.Second), true
+	if err := c.g.store.SuspendTurn(ctx, c.fence, rt.row.ID, cause); err != nil {
+		c.failed(err, "suspend a turn")
+		return
+	}
+	c.log.Info("turn suspended", zap.String("turn", string(rt.row.ID)), zap.String("cause", cause))
+}
+
+// endBroken ends a turn that cannot go on with a visible message.
+func (c *conversation) endBroken(ctx context.Context, t record.Turn, ref, what string) {
+	f := c.post.freeze()
+	text := fmt.Sprintf("⚠️ I could not finish this: %s. Your message is kept; send it again or `/status`. (reference %s)", what, ref)
+	e := record.TurnEnd{Turn: t.ID, State: record.TurnFailed, Cause: what, Reference: ref, Deliveries: finals(t, text, f, c.account.adapter.Limits())}
+	if err := c.g.store.EndTurn(ctx, c.fence, e); err != nil {
+		c.failed(err, "end a broken turn")
+		return
+	}
+	c.post.add(e.Deliveries...)
+	c.g.metrics.TurnEnded(record.TurnFailed, llm.Usage{})
+}
+
+// platformHint tells the model what the chat can show.
+func platformHint(l chat.Limits) string {
+	if l.Text == 0 {
+		return "Answers are shown as Markdown."
+	}
+	return fmt.Sprintf("Answers are shown as Markdown in a chat; more than %d characters are divided into several messages.", l.Text)
+}
