@@ -48,7 +48,8 @@ type Decision struct {
 	// Tokens is the estimated size of the next prompt, and Limit what it was held
 	// against.
 	Tokens, Limit int
-	// Why names the outcome: "below", "over", "cooling down", "blocked", "off".
+	// Why names the outcome: "below", "over", "unmeasured" (the last compression's
+	// effect is not known yet), "cooling down", "blocked", "off".
 	Why string
 }
 
@@ -60,6 +61,8 @@ type Input struct {
 	Trigger  Trigger
 	// Topic focuses the summary; from /compress TOPIC.
 	Topic string
+	// Scope is where facts worth keeping go; empty: the conversation's own.
+	Scope string
 	Now   time.Time
 }
 
