@@ -256,6 +256,7 @@ func (t *turn) answered(text string, resp llm.Response) (record.TurnState, error
 
 // complete ends the turn with a text that was put together.
 func (t *turn) complete(text string) record.TurnState {
+	t.answer.fragments = nil
 	next, _ := t.answered(text, llm.Response{})
 	return next
 }
