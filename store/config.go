@@ -1,4 +1,3 @@
-// Package store is the only SQL in parley.
 package store
 
 // Config is `database:`.

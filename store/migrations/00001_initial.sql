@@ -32,7 +32,7 @@ CREATE TABLE conversations (
     session_id     uuid,
     model          text NOT NULL DEFAULT '',
     show_reasoning boolean NOT NULL DEFAULT false,
-    verbose        text NOT NULL DEFAULT 'new' CHECK (verbose IN ('off', 'new', 'all')),
+    verbosity      text NOT NULL DEFAULT 'new' CHECK (verbosity IN ('off', 'new', 'all')),
     owner          uuid,                     -- the replica that works on it
     epoch          bigint NOT NULL DEFAULT 0, -- grows with every change of owner
     created_at     timestamptz NOT NULL DEFAULT now(),
