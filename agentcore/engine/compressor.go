@@ -138,7 +138,7 @@ func (c *Compressor) Compress(ctx context.Context, in Input) (Result, error) {
 		return Result{Outcome: Aborted, Usage: usage, Reason: err.Error(), Cooldown: c.failed(in)}, nil
 	}
 	r := Result{Outcome: Compressed, Folded: len(folded), Usage: usage, Before: total(in.Messages)}
-	r.Compression = assemble(in, frame(beginning(in.Messages[p.first:p.first+p.head]), text), tail, facts)
+	r.Compression = assemble(in, content(beginning(in.Messages[p.first:p.first+p.head]), text), tail, facts)
 	r.After = MessageTokens(&r.Compression.Summary) + total(tail)
 	if r.After >= r.Before {
 		return Result{Outcome: Aborted, Usage: usage, Reason: "the summary is longer than what it would replace", Cooldown: c.failed(in)}, nil
@@ -152,7 +152,7 @@ func earlier(msgs []record.Message, p partition) string {
 	if p.first == 0 {
 		return ""
 	}
-	return unframe(msgs[p.first-1].Content)
+	return msgs[p.first-1].Content
 }
 
 // summarise folds rows into base, one call for each chunk.
