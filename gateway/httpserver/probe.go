@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"parley/config/secret"
@@ -23,15 +24,14 @@ func readyz(ready func(context.Context) []Problem) http.Handler {
 		problems := ready(r.Context())
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		if len(problems) > 0 {
+		isReady := !slices.ContainsFunc(problems, func(p Problem) bool { return !p.Degraded })
+		if !isReady {
 			w.WriteHeader(http.StatusServiceUnavailable)
-		} else {
-			problems = []Problem{}
 		}
 		_ = json.NewEncoder(w).Encode(struct {
 			Ready    bool      `json:"ready"`
 			Problems []Problem `json:"problems"`
-		}{len(problems) == 0, problems})
+		}{isReady, append([]Problem{}, problems...)})
 	})
 }
 

@@ -41,6 +41,8 @@ type Deps struct {
 type Problem struct {
 	Component string `json:"component"`
 	Reason    string `json:"reason"`
+	// Degraded problems are listed, and leave the rest ready.
+	Degraded bool `json:"degraded,omitempty"`
 }
 
 // Server is the one listener.

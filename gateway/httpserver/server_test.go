@@ -136,6 +136,11 @@ func TestReadyTellsWhatIsMissing(t *testing.T) {
 	if d := cmp.Diff(problems, got.Problems); d != "" {
 		t.Error(d)
 	}
+	problems = []httpserver.Problem{{Component: "telegram/main", Reason: "the token is refused", Degraded: true}}
+	res, body = f.do(t, "GET", "/readyz", "")
+	if res.StatusCode != 200 || !strings.Contains(body, `"degraded":true`) {
+		t.Errorf("degraded: got %d %q", res.StatusCode, body)
+	}
 }
 
 func TestMetricsAreForOperators(t *testing.T) {
