@@ -84,11 +84,18 @@ func (p partition) folded(msgs []record.Message) []record.Message {
 }
 
 // tail returns the rows that stay. If they are larger than budget, tool results
-// but for those among the last minTail rows are clipped in the copy.
+// but for those among the last minTail rows are clipped in the copy. The row kept
+// takes the sequence right before the rest, which a folded row has left free, so
+// that the tail has no gap; where it came from is in its origin.
 func (p partition) tail(msgs []record.Message, budget int) []record.Message {
 	var out []record.Message
 	if p.kept >= 0 {
-		out = append(out, msgs[p.kept])
+		m := msgs[p.kept]
+		if m.OriginSession == "" {
+			m.OriginSession, m.OriginSeq = m.Session, m.Seq
+		}
+		m.Seq = msgs[p.cut].Seq - 1
+		out = append(out, m)
 	}
 	out = append(out, msgs[p.cut:]...)
 	if total(out) <= budget {

@@ -37,11 +37,19 @@ func history(t *rapid.T) []record.Message {
 			rows = slices.Insert(rows, 2, steer)
 		}
 		for _, m := range rows {
-			m.Seq = int64(len(out) + 1)
+			m.Session, m.Seq = "parent", int64(len(out)+1)
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// from is where a row came from.
+func from(m record.Message) int64 {
+	if m.OriginSession != "" {
+		return m.OriginSeq
+	}
+	return m.Seq
 }
 
 // CMP-017, CTX-005, mission 4.4.
@@ -70,10 +78,13 @@ func TestDivide(t *testing.T) {
 			place[m.Seq]++
 		}
 		for i, m := range tail {
-			if i > 0 && m.Seq <= tail[i-1].Seq {
-				t.Fatal("out of order")
+			if i > 0 && m.Seq != tail[i-1].Seq+1 {
+				t.Fatal("the tail has a gap")
 			}
-			place[m.Seq]++
+			if i == 0 && len(folded) > 0 && m.Seq < 2 {
+				t.Fatal("no sequence is left for the summary")
+			}
+			place[from(m)]++
 			if m.Kind == record.KindSummary {
 				t.Fatal("an old summary in the tail")
 			}
@@ -88,7 +99,7 @@ func TestDivide(t *testing.T) {
 			t.Fatal("not a suffix")
 		}
 		newest := newestUser(msgs, p.first)
-		if newest >= 0 && !slices.ContainsFunc(tail, func(m record.Message) bool { return m.Seq == msgs[newest].Seq && m.Content == msgs[newest].Content }) {
+		if newest >= 0 && !slices.ContainsFunc(tail, func(m record.Message) bool { return from(m) == msgs[newest].Seq && m.Content == msgs[newest].Content }) {
 			t.Fatal("the newest user message is not kept")
 		}
 		// No result is parted from its call.
@@ -145,7 +156,7 @@ func TestLongTurnIsFoldedBehindItsMessage(t *testing.T) {
 	cfg.ProtectFirstN = 0
 	p := divide(msgs, cfg, 10_000)
 	tail := p.tail(msgs, 10_000)
-	if p.kept != 0 || tail[0].Seq != 1 || total(tail) > 10_000 || len(tail) < minTail {
+	if p.kept != 0 || from(tail[0]) != 1 || total(tail) > 10_000 || len(tail) < minTail {
 		t.Errorf("%+v: %d rows, %d tokens", p, len(tail), total(tail))
 	}
 	// Results in the tail are clipped when even the smallest tail is too large.
