@@ -61,8 +61,9 @@ var errStopped = errors.New("stopped")
 // Stream implements llm.Provider.
 func (r *Recovery) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
+		models := Chain{Model: req.Model, Fallback: r.models}.models()
 		c := &call{set: r.set, req: *req, yield: yield}
-		err := c.run(ctx, r.set.order(r.models))
+		err := c.run(ctx, r.set.order(models))
 		switch {
 		case err == nil || errors.Is(err, errStopped):
 			return

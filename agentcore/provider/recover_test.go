@@ -242,6 +242,19 @@ func TestCooldown(t *testing.T) {
 	})
 }
 
+// TestNamedModelComesFirst: a request may name a model of its own; the chain is
+// what it falls back to.
+func TestNamedModelComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{begun: time.Now(), steps: map[llm.ModelID][]step{"b/other": {fail(llm.KindNotFound)}, "a/m": {good}}}
+		chain := newSet(t, p, 0).Chain(Chain{Model: "a/m"})
+		r, err := llm.Collect(t.Context(), chain.Stream(t.Context(), &llm.Request{Model: "b/other"}))
+		if err != nil || r.Model != "a/m" || len(p.calls) != 2 {
+			t.Errorf("%+v, %v, calls %v", r, err, p.calls)
+		}
+	})
+}
+
 // TestBreakAbandons: breaking out of the loop ends the chain without another call.
 func TestBreakAbandons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

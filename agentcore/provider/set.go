@@ -147,7 +147,8 @@ func (c Chain) models() []llm.ModelID {
 }
 
 // Chain returns the chain as one provider: it asks the model, recovers, and falls
-// back as Recovery does. It ignores the request's Model. It is cheap to make.
+// back as Recovery does. A request that names another model asks that one first.
+// It is cheap to make.
 func (s *Set) Chain(c Chain) llm.Provider { return &Recovery{set: s, models: c.models()} }
 
 // order returns the chain without the models that are cooling down, unless all

@@ -19,9 +19,8 @@ func (s *Server) keyword(req Request) Answer {
 	return Keywords(req, times)
 }
 
-// Keywords answers by the last line of the newest user message, so that scripts
-// can steer the model by what they write; times is how often that message was
-// asked before.
+// Keywords answers by the first line of what the user said last, so that scripts
+// can steer the model by what they write; times is how often that was asked before.
 //
 //	say TEXT             TEXT
 //	words N              N words
@@ -41,8 +40,8 @@ func Keywords(req Request, times int) Answer {
 	if len(req.Tools) == 0 && strings.Contains(strings.ToLower(req.System()), "summar") {
 		return Answer{Text: fmt.Sprintf("SUMMARY of %d messages", len(req.Messages))}
 	}
-	text := strings.TrimSpace(req.LastUser())
-	line := text[strings.LastIndexByte(text, '\n')+1:]
+	text := req.Said()
+	line, _, _ := strings.Cut(text, "\n")
 	word, rest, _ := strings.Cut(line, " ")
 	n, _ := strconv.Atoi(strings.Fields(rest + " 0")[0])
 	switch strings.ToLower(word) {

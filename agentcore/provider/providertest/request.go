@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -69,6 +70,18 @@ func (r Request) LastUser() string {
 		}
 	}
 	return ""
+}
+
+// header is what parley writes before a user's message: when, and by whom.
+var header = regexp.MustCompile(`(?m)^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-[^\]\n]*\] `)
+
+// Said returns the newest thing that a user said, without parley's header.
+func (r Request) Said() string {
+	text := r.LastUser()
+	if at := header.FindAllStringIndex(text, -1); at != nil {
+		text = text[at[len(at)-1][1]:]
+	}
+	return strings.TrimSpace(text)
 }
 
 // Results returns the texts of the tool results at the end.
