@@ -124,7 +124,7 @@ func Default() *Config {
 		Compression: engine.DefaultConfig(),
 		Gateway:     gateway.DefaultConfig(),
 		Streaming:   "auto",
-		Tools:       ToolsConfig{Terminal: terminal.Config{Sandbox: "auto"}},
+		Tools:       ToolsConfig{Terminal: terminal.DefaultConfig()},
 		Platforms:   PlatformsConfig{Web: web.DefaultConfig()},
 		Later:       defaultLater(),
 		source:      &source{lines: map[string]int{}, unset: map[string]string{}},
@@ -157,29 +157,10 @@ func (c *Config) ActiveTelegram() []telegram.Config {
 	return active
 }
 
-// ActiveProviders are those that can be called: they have a key, or are an
-// endpoint of one's own for which no key is written at all.
-func (c *Config) ActiveProviders() map[string]provider.Config {
-	active := map[string]provider.Config{}
-	for name, p := range c.Providers {
-		keyless := p.BaseURL != "" && !wellKnown(name) && !c.source.said("providers."+name+".api_key")
-		if keyless || !p.APIKey.Empty() {
-			active[name] = p
-		}
-	}
-	return active
+// Chain is the primary model and its fallbacks.
+func (c *Config) Chain() provider.Chain {
+	return provider.Chain{Model: c.Model, Fallback: c.FallbackProviders}
 }
 
-// Chain is the primary model and its fallbacks, without those whose provider is
-// off. It is empty if no model can be called; CheckModel says why.
-func (c *Config) Chain() []llm.ModelID {
-	active := c.ActiveProviders()
-	var chain []llm.ModelID
-	for _, m := range append([]llm.ModelID{c.Model}, c.FallbackProviders...) {
-		name, _ := m.Split()
-		if _, ok := active[name]; ok {
-			chain = append(chain, m)
-		}
-	}
-	return chain
-}
+// Redact covers every secret of the configuration in a text.
+func (c *Config) Redact(text string) string { return c.source.redact(text) }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"strings"
 
 	"parley/adapters/telegram"
@@ -18,17 +17,13 @@ func (c *Config) fromEnvironment(e *expander) {
 		}
 		return strings.TrimSpace(v)
 	}
-	for _, known := range knownProviders {
-		p, exists := c.Providers[known.name]
-		key := get(known.variable)
+	for _, v := range keyVariables {
+		p := c.Providers[v.provider]
 		// A key goes to the provider's own address only, never to one from the file.
-		keyless := !c.source.said("providers."+known.name+".api_key") && p.BaseURL == ""
-		if key != "" && keyless {
-			p.APIKey, exists = secret.New(key), true
-		}
-		if exists {
-			p.BaseURL = cmp.Or(p.BaseURL, known.baseURL)
-			c.Providers[known.name] = p
+		keyless := !c.source.said("providers."+v.provider+".api_key") && p.BaseURL == ""
+		if key := get(v.name); key != "" && keyless {
+			p.APIKey = secret.New(key)
+			c.Providers[v.provider] = p
 		}
 	}
 	if !c.source.said("database.url") {
@@ -42,6 +37,7 @@ func (c *Config) fromEnvironment(e *expander) {
 	if c.source.file == "" {
 		c.platformsFromEnvironment(get)
 	}
+	c.complete()
 	if c.Model == "" {
 		c.Model = c.onlyModel()
 	}

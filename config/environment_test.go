@@ -1,12 +1,14 @@
 package config_test
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley/agentcore/llm"
 	"parley/config"
 )
 
@@ -73,7 +75,7 @@ func TestEnvironmentAlone(t *testing.T) {
 	if diff := cmp.Diff([]string{"telegram:1", "slack:U2"}, c.Gateway.Access.Allow); diff != "" {
 		t.Errorf("allow (-want +got):\n%s", diff)
 	}
-	if err := c.CheckModel(); err != nil {
+	if err := c.CheckModel(keyed(c)); err != nil {
 		t.Error(err)
 	}
 }
@@ -95,6 +97,17 @@ func TestKeyOfTheEnvironmentGoesToItsOwnProviderOnly(t *testing.T) {
 	}
 }
 
+// keyed is the providers' word on a model, as the composition root gives it.
+func keyed(c *config.Config) func(llm.ModelID) error {
+	return func(m llm.ModelID) error {
+		name, _ := m.Split()
+		if c.Providers[name].APIKey.Empty() {
+			return errors.New("its api_key is empty")
+		}
+		return nil
+	}
+}
+
 func TestModelThatCannotBeTold(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -104,22 +117,36 @@ func TestModelThatCannotBeTold(t *testing.T) {
 		"no key":   {"", nil, "model: none is named; write model: provider/model, or set exactly one of OPENAI_API_KEY"},
 		"two keys": {"", environment{"OPENAI_API_KEY": "a", "ANTHROPIC_API_KEY": "b"}, "model: none is named"},
 		"unset": {"model: openai/gpt-5\nproviders: { openai: { api_key: \"${MY_KEY}\" } }\n", nil,
-			"parley.yaml:1: model: openai/gpt-5 cannot be called, since MY_KEY is not set"},
-		"empty": {"model: openai/gpt-5\n", nil, "model: openai/gpt-5 cannot be called; providers.openai.api_key is empty"},
+			"parley.yaml:1: model: openai/gpt-5 cannot be called: MY_KEY is not set"},
+		"empty": {"log: {}\nmodel: openai/gpt-5\n", nil, "parley.yaml:2: model: openai/gpt-5 cannot be called: its api_key is empty"},
 	} {
-		err := mustLoad(t, test.text, test.env).CheckModel()
-		if err == nil || !strings.Contains(err.Error(), test.want) {
+		c := mustLoad(t, test.text, test.env)
+		if err := c.CheckModel(keyed(c)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
 	}
-	// A fallback that can be called is enough, and a local server needs no key.
-	for _, text := range []string{
-		"model: openai/gpt-5\nfallback_providers: [ anthropic/claude-sonnet-4-5 ]\nproviders: { anthropic: { api_key: k } }\n",
-		"model: local/llama3/8b\nproviders: { local: { base_url: \"http://127.0.0.1:11434/v1\" } }\n",
-	} {
-		if err := mustLoad(t, text, nil).CheckModel(); err != nil {
-			t.Error(err)
-		}
+	c := mustLoad(t, "model: openai/gpt-5\nfallback_providers: [ anthropic/claude-sonnet-4-5 ]\nproviders: { anthropic: { api_key: k } }\n", nil)
+	if err := c.CheckModel(keyed(c)); err != nil {
+		t.Errorf("a fallback that can be called is not enough: %v", err)
+	}
+}
+
+func TestProvidersThatNeedOnlyTheirName(t *testing.T) {
+	c := mustLoad(t, "model: ollama/llama3.3\nfallback_providers: [ demo/demo, local/a/b ]\nproviders: { local: { base_url: \"http://127.0.0.1:1/v1\" } }\n", nil)
+	want := map[string]string{"ollama": "http://127.0.0.1:11434/v1", "demo": "", "local": "http://127.0.0.1:1/v1"}
+	got := map[string]string{}
+	for name, p := range c.Providers {
+		got[name] = p.BaseURL
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("providers (-want +got):\n%s", diff)
+	}
+	if w := c.Warnings(); len(w) != 0 {
+		t.Errorf("warnings: %q", w)
+	}
+	shown, err := c.Show()
+	if err != nil || !strings.Contains(string(shown), "api_mode: chat_completions") {
+		t.Errorf("config show does not resolve the API mode (%v):\n%s", err, shown)
 	}
 }
 

@@ -1,44 +1,75 @@
 package config
 
 import (
+	"cmp"
+
 	"parley/agentcore/llm"
+	"parley/agentcore/provider"
 )
 
-// knownProvider is one that needs nothing but a key.
-type knownProvider struct {
-	name     string
-	variable string
-	baseURL  string
-	// model is used when this is the only provider with a key and none is named.
-	model llm.ModelID
+// keyVariables are the environment variables that hold a provider's key.
+var keyVariables = []struct{ provider, name string }{
+	{"openai", "OPENAI_API_KEY"},
+	{"anthropic", "ANTHROPIC_API_KEY"},
+	{"openrouter", "OPENROUTER_API_KEY"},
 }
 
-var knownProviders = []knownProvider{
-	{"openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "openai/gpt-5-mini"},
-	{"anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", "anthropic/claude-sonnet-4-5"},
-	{"openrouter", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/openai/gpt-5-mini"},
-}
-
-func wellKnown(name string) bool {
-	for _, known := range knownProviders {
-		if known.name == name {
-			return true
+// complete fills in what is known about the providers, and adds those that are
+// named by a model and need nothing but their name.
+func (c *Config) complete() {
+	for _, models := range c.named() {
+		for _, m := range models {
+			name, _ := m.Split()
+			if k, ok := provider.KnownProvider(name); ok && k.Keyless {
+				c.Providers[name] = c.Providers[name]
+			}
 		}
 	}
-	return false
+	for name, p := range c.Providers {
+		k, _ := provider.KnownProvider(name)
+		p.BaseURL = cmp.Or(p.BaseURL, k.BaseURL)
+		c.Providers[name] = p
+	}
 }
 
-// onlyModel is the default model of the only provider that has a key, or empty.
+// onlyModel is the default model of the only provider that can be called, or empty.
 func (c *Config) onlyModel() llm.ModelID {
 	var model llm.ModelID
-	for _, known := range knownProviders {
-		if c.Providers[known.name].APIKey.Empty() {
+	for name, p := range c.Providers {
+		k, _ := provider.KnownProvider(name)
+		if off(name, p) || k.Model == "" {
 			continue
 		}
 		if model != "" {
 			return ""
 		}
-		model = known.model
+		model = k.Model
 	}
 	return model
+}
+
+// off says that a provider cannot be called: it wants a key and has none.
+func off(name string, p provider.Config) bool {
+	k, _ := provider.KnownProvider(name)
+	return p.APIKey.Empty() && !k.Keyless && (p.BaseURL == "" || p.BaseURL == k.BaseURL)
+}
+
+// named are all models that the configuration names, by key.
+func (c *Config) named() map[string][]llm.ModelID {
+	return map[string][]llm.ModelID{
+		"model":                          {c.Model},
+		"fallback_providers":             c.FallbackProviders,
+		"auxiliary.compression.model":    {c.Auxiliary.Compression.Model},
+		"auxiliary.compression.fallback": c.Auxiliary.Compression.Fallback,
+		"auxiliary.vision.model":         {c.Auxiliary.Vision.Model},
+		"auxiliary.vision.fallback":      c.Auxiliary.Vision.Fallback,
+		"auxiliary.web_extract.model":    {c.Auxiliary.WebExtract.Model},
+		"auxiliary.web_extract.fallback": c.Auxiliary.WebExtract.Fallback,
+		"auxiliary.title.model":          {c.Auxiliary.Title.Model},
+		"auxiliary.title.fallback":       c.Auxiliary.Title.Fallback,
+		"agent.routing.fast":             {llm.ModelID(c.Agent.Routing.Fast)},
+		"agent.routing.smart":            {llm.ModelID(c.Agent.Routing.Smart)},
+		"embeddings.model":               {llm.ModelID(c.Embeddings.Model)},
+		"transcription.model":            {llm.ModelID(c.Transcription.Model)},
+	}
 }

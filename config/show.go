@@ -2,19 +2,26 @@ package config
 
 import (
 	"bytes"
+	"maps"
 	"net/url"
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
 
+	"parley/agentcore/provider"
 	"parley/config/secret"
 )
 
-// Show is the effective configuration as YAML, with every default filled in and
-// every secret covered.
+// Show is the effective configuration as YAML, with every default filled in, the
+// API mode of each provider resolved, and every secret covered.
 func (c *Config) Show() ([]byte, error) {
 	shown := *c
 	shown.Database.URL = RedactURL(c.Database.URL)
+	shown.Providers = maps.Clone(c.Providers)
+	for name, p := range c.Providers {
+		p.APIMode = provider.Resolve(name, p)
+		shown.Providers[name] = p
+	}
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)

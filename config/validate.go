@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/provider"
 )
 
 // validate reports every wrong value, those that the components find included.
@@ -18,6 +19,7 @@ func (c *Config) validate() {
 	errs = append(errs, c.Agent.Validate()...)
 	errs = append(errs, c.Compression.Validate()...)
 	errs = append(errs, c.Gateway.Validate()...)
+	errs = append(errs, c.Tools.Terminal.Validate()...)
 	errs = append(errs, c.validateWords()...)
 	errs = append(errs, c.validateModels()...)
 	errs = append(errs, c.validateAccounts()...)
@@ -38,7 +40,6 @@ func (c *Config) validateWords() []error {
 		{"log.level", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format", c.Log.Format, []string{"console", "json"}},
 		{"streaming", c.Streaming, []string{"auto", "edit", "off"}},
-		{"tools.terminal.sandbox", c.Tools.Terminal.Sandbox, []string{"auto", "off"}},
 	} {
 		if !slices.Contains(w.allowed, w.value) {
 			errs = append(errs, fmt.Errorf("%s: %q is not one of %s", w.key, w.value, strings.Join(w.allowed, ", ")))
@@ -51,26 +52,11 @@ func (c *Config) validateModels() []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		errs = append(errs, c.Providers[name].Validate(name)...)
-		if c.Providers[name].BaseURL == "" {
+		if k, _ := provider.KnownProvider(name); c.Providers[name].BaseURL == "" && k.Mode != provider.Demo {
 			errs = append(errs, fmt.Errorf("providers.%s: needs a base_url", name))
 		}
 	}
-	models := map[string][]llm.ModelID{
-		"model":                          {c.Model},
-		"fallback_providers":             c.FallbackProviders,
-		"auxiliary.compression.model":    {c.Auxiliary.Compression.Model},
-		"auxiliary.compression.fallback": c.Auxiliary.Compression.Fallback,
-		"auxiliary.vision.model":         {c.Auxiliary.Vision.Model},
-		"auxiliary.vision.fallback":      c.Auxiliary.Vision.Fallback,
-		"auxiliary.web_extract.model":    {c.Auxiliary.WebExtract.Model},
-		"auxiliary.web_extract.fallback": c.Auxiliary.WebExtract.Fallback,
-		"auxiliary.title.model":          {c.Auxiliary.Title.Model},
-		"auxiliary.title.fallback":       c.Auxiliary.Title.Fallback,
-		"agent.routing.fast":             {llm.ModelID(c.Agent.Routing.Fast)},
-		"agent.routing.smart":            {llm.ModelID(c.Agent.Routing.Smart)},
-		"embeddings.model":               {llm.ModelID(c.Embeddings.Model)},
-		"transcription.model":            {llm.ModelID(c.Transcription.Model)},
-	}
+	models := c.named()
 	for _, key := range slices.Sorted(maps.Keys(models)) {
 		for _, m := range models[key] {
 			if err := c.validateModel(key, m); err != nil {
@@ -99,12 +85,13 @@ func (c *Config) validateModel(key string, m llm.ModelID) error {
 	if name == "" || model == "" {
 		return fmt.Errorf("%s: %q is not provider/model (for example openai/gpt-5-mini)", key, m)
 	}
-	if _, ok := c.Providers[name]; ok || wellKnown(name) {
+	_, configured := c.Providers[name]
+	if _, known := provider.KnownProvider(name); known || configured {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(c.Providers))
-	for _, known := range knownProviders {
-		names = append(names, known.name)
+	for _, k := range provider.KnownProviders() {
+		names = append(names, k.Name)
 	}
 	if near := nearest(name, names); near != "" {
 		return fmt.Errorf("%s: there is no provider %q; did you mean %s/%s?", key, name, near, model)
@@ -204,29 +191,36 @@ func (l Later) validate() []error {
 	return errs
 }
 
-// CheckModel says why no model can be called; commands that answer messages need
-// one, the others do not. The error is an *Error.
-func (c *Config) CheckModel() error {
-	if len(c.Chain()) > 0 {
+// CheckModel says why no model of the chain can be called; check is what the
+// providers themselves say about one. Commands that answer messages need a model,
+// the others do not. The error is an *Error.
+func (c *Config) CheckModel(check func(llm.ModelID) error) error {
+	problem := Problem{Line: c.source.lines["model"]}
+	if c.Model == "" {
+		problem.Text = "model: none is named; write model: provider/model, or set exactly one of " + variables()
+		return &Error{File: c.source.file, Problems: []Problem{problem}}
+	}
+	why := check(c.Model)
+	for _, m := range c.FallbackProviders {
+		if why == nil || check(m) == nil {
+			return nil
+		}
+	}
+	if why == nil {
 		return nil
 	}
-	problem := Problem{Line: c.source.lines["model"]}
 	name, _ := c.Model.Split()
-	switch variable := c.source.unset["providers."+name+".api_key"]; {
-	case c.Model == "":
-		problem.Text = "model: none is named; write model: provider/model, or set exactly one of " + variables()
-	case variable != "":
-		problem.Text = fmt.Sprintf("model: %s cannot be called, since %s is not set", c.Model, variable)
-	default:
-		problem.Text = fmt.Sprintf("model: %s cannot be called; providers.%s.api_key is empty", c.Model, name)
+	problem.Text = fmt.Sprintf("model: %s cannot be called: %v", c.Model, why)
+	if variable := c.source.unset["providers."+name+".api_key"]; variable != "" {
+		problem.Text = fmt.Sprintf("model: %s cannot be called: %s is not set", c.Model, variable)
 	}
 	return &Error{File: c.source.file, Problems: []Problem{problem}}
 }
 
 func variables() string {
 	var names []string
-	for _, known := range knownProviders {
-		names = append(names, known.variable)
+	for _, v := range keyVariables {
+		names = append(names, v.name)
 	}
 	return strings.Join(names, ", ")
 }

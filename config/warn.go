@@ -37,9 +37,8 @@ func (c *Config) off() []string {
 		}
 		lines = append(lines, line)
 	}
-	active := c.ActiveProviders()
-	for name := range c.Providers {
-		if _, ok := active[name]; !ok {
+	for name, p := range c.Providers {
+		if off(name, p) {
 			note("providers."+name, "api_key")
 		}
 	}
