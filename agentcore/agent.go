@@ -11,6 +11,7 @@ import (
 
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
+	"parley/agentcore/prompt"
 	"parley/agentcore/tool"
 	"parley/store/record"
 )
@@ -36,21 +37,12 @@ type Deps struct {
 	Notes                           Notes
 	Searcher                        Searcher
 	Todos                           Todos
-	// Recall finds what has left the window and belongs to a message; nil: nothing.
-	Recall Recaller
-	// ContextFiles is text from the workspace for the system prompt.
-	ContextFiles string
+	// Context is the workspace's file for the system prompt.
+	Context prompt.ContextFile
 	// Location is the zone of the times that the model sees; nil: the machine's.
 	Location *time.Location
 	Log      *zap.Logger
 	Now      func() time.Time
-}
-
-// Recaller finds memories of what has left the window.
-type Recaller interface {
-	// Recall returns a text to put beside the newest user message, or "". It only
-	// looks into the session's own lineage.
-	Recall(ctx context.Context, s record.Session, rows []record.Message) (string, error)
 }
 
 // Agent runs turns. It holds nothing of a conversation and is safe for
@@ -72,6 +64,11 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	if err := deps.complete(); err != nil {
 		return nil, err
 	}
+	personality, err := prompt.ReadPersonality(cfg.Personality)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Personality = personality
 	a := &Agent{cfg: cfg, deps: deps}
 	own, err := a.ownTools()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore/prompt"
 	"parley/agentcore/tool"
 	"parley/store/record"
 )
@@ -36,19 +37,15 @@ func (t *turn) notices() string {
 	if t.answer.note != "" {
 		lines = append(lines, t.answer.note)
 	}
-	left := t.limit() - t.row.Iteration
+	limit := t.limit()
 	switch {
 	case t.last != "":
 		lines = append(lines, fmt.Sprintf(lastCallNote, t.last))
-	case t.limit() > 1 && left <= t.limit()/10:
-		s := fmt.Sprintf("[%d of %d model calls of this turn are left.", left, t.limit())
-		if t.row.Budget.Granted < t.row.Budget.Cap-t.row.Budget.Initial {
-			s += " Call " + moreIterationsName + " if the work needs more."
-		}
-		lines = append(lines, s+" Otherwise come to an end and answer.]")
+	case limit > 1 && limit-t.row.Iteration <= limit/10:
+		lines = append(lines, prompt.BudgetWarning(t.row.Iteration, limit))
 	}
 	if p := t.pressure; p.limit > 0 && t.contextTokens*100 >= p.limit*85 && t.last == "" {
-		lines = append(lines, "[The context is nearly full: older messages will be summarised soon. Keep what must stay exact in memory.]")
+		lines = append(lines, prompt.ContextPressure(t.contextTokens, p.limit))
 	}
 	return strings.Join(lines, "\n")
 }

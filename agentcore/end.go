@@ -3,6 +3,7 @@ package agentcore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -35,7 +36,7 @@ func (t *turn) finish(ctx context.Context, s record.TurnState, why error) (recor
 	}
 	killpoint.Here(killpoint.TurnEnding)
 	err := t.req.Journal.End(wctx, t.end)
-	if errors.Is(err, record.ErrConflict) && s == record.TurnDone {
+	if errors.Is(err, record.ErrConflict) && t.joinedSince(wctx, t.end.Seen) {
 		t.end = record.TurnEnd{}
 		return t.again(), nil
 	}
@@ -45,6 +46,12 @@ func (t *turn) finish(ctx context.Context, s record.TurnState, why error) (recor
 	t.row.EndedAt = now
 	t.rows = append(t.rows, t.end.Messages...)
 	return s, nil
+}
+
+// joinedSince tells a message that joined from the other reasons for a conflict.
+func (t *turn) joinedSince(ctx context.Context, seen int64) bool {
+	rows, err := t.req.Journal.History(ctx)
+	return err == nil && seen > 0 && slices.ContainsFunc(rows, func(m record.Message) bool { return m.Role == llm.User && m.Seq > seen })
 }
 
 // failed makes the message that people see of an error. Only errors that carry

@@ -7,19 +7,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley/agentcore/memory"
 	"parley/agentcore/tool"
-	"parley/gateway/chat"
 	"parley/store/record"
 )
 
-// The memory documents and their limits in characters.
-const (
-	memoryDocument = "MEMORY.md"
-	userDocument   = "USER.md"
-	memoryLimit    = 2200
-	userLimit      = 1375
-	maxFactValue   = 500
-)
+// maxFactValue is in characters.
+const maxFactValue = 500
 
 // entryMark parts the entries of a document.
 const entryMark = "\n§\n"
@@ -34,52 +28,52 @@ type memoryInput struct {
 	Value    string `json:"value,omitempty" jsonschema:"facts: the value, at most 500 characters"`
 }
 
-// memory writes what is to be known in later sessions. Documents and facts about
+// memoryTool writes what is to be known in later sessions. Documents and facts about
 // a person belong to that person's own conversations only (mission 4.7).
-func (a *Agent) memory() (tool.Tool, error) {
+func (a *Agent) memoryTool() (tool.Tool, error) {
 	spec := tool.Spec{}
 	spec.Name = "memory"
 	spec.Description = "Keep something for later conversations: preferences, corrections, names, decisions, how things are set up here. " +
 		"Save it when you learn it, without being asked; do not save what is only of use now, secrets, or what can easily be found again. " +
 		"The documents are in your instructions (as they were when this session began) and small, so write densely and replace what is outdated."
 	return tool.New(spec, func(ctx context.Context, c tool.Call, in memoryInput) (tool.Result, error) {
-		person := in.Target == "user"
-		if person && c.Kind != chat.Direct {
-			return tool.Failure("Notes about a person are kept only in that person's own direct conversation, not in a shared room."), nil
-		}
-		scope := conversationScope(c.Conversation)
-		if person {
-			scope = personScope(c.Person)
+		docs := memory.Place{Conversation: c.Conversation, Kind: c.Kind, Person: c.Person}.Documents()
+		doc := docs[0]
+		if in.Target == "user" {
+			if len(docs) == 1 {
+				return tool.Failure("Notes about a person are kept only in that person's own direct conversation, not in a shared room."), nil
+			}
+			doc = docs[1]
 		}
 		switch in.Action {
 		case "set_fact":
-			return a.setFact(ctx, scope, in)
+			return a.setFact(ctx, doc.Scope, in)
 		case "forget_fact":
-			err := a.deps.Notes.DeleteFact(ctx, scope, in.Category, in.Key)
+			err := a.deps.Notes.DeleteFact(ctx, doc.Scope, in.Category, in.Key)
 			if errors.Is(err, record.ErrNotFound) {
 				return tool.Failure("There is no such fact."), nil
 			}
 			return tool.Result{Text: "Forgotten."}, err
 		}
-		name, limit := memoryDocument, memoryLimit
-		if person {
-			name, limit = userDocument, userLimit
-		}
-		old, err := a.deps.Notes.Document(ctx, scope, name)
-		if err != nil {
+		return a.editMemory(ctx, doc, in)
+	})
+}
+
+func (a *Agent) editMemory(ctx context.Context, doc memory.Document, in memoryInput) (tool.Result, error) {
+	old, err := a.deps.Notes.Document(ctx, doc.Scope, doc.Name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	text, problem := editDocument(old, in, doc.Limit)
+	if problem != "" {
+		return tool.Failure("%s", problem), nil
+	}
+	if text != old {
+		if err := a.deps.Notes.SetDocument(ctx, doc.Scope, doc.Name, text); err != nil {
 			return tool.Result{}, err
 		}
-		text, problem := editDocument(old, in, limit)
-		if problem != "" {
-			return tool.Failure("%s", problem), nil
-		}
-		if text != old {
-			if err := a.deps.Notes.SetDocument(ctx, scope, name, text); err != nil {
-				return tool.Result{}, err
-			}
-		}
-		return tool.Result{Text: fmt.Sprintf("Saved. %s uses %d of %d characters.", name, utf8.RuneCountInString(text), limit)}, nil
-	})
+	}
+	return tool.Result{Text: fmt.Sprintf("Saved. %s uses %d of %d characters.", doc.Name, utf8.RuneCountInString(text), doc.Limit)}, nil
 }
 
 func (a *Agent) setFact(ctx context.Context, scope string, in memoryInput) (tool.Result, error) {
@@ -158,6 +152,3 @@ func findEntry(entries []string, part string) (index int, problem string) {
 	}
 	return 0, "Several entries contain it; give a longer part:\n" + strings.Join(found, "\n")
 }
-
-func conversationScope(c record.ConversationID) string { return "conversation:" + string(c) }
-func personScope(p chat.Person) string                 { return "person:" + string(p) }

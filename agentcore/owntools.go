@@ -13,7 +13,7 @@ import (
 func (a *Agent) ownTools() ([]tool.Tool, error) {
 	makers := []func() (tool.Tool, error){a.currentTime, func() (tool.Tool, error) { return clarify(nil) }}
 	if a.deps.Notes != nil {
-		makers = append(makers, a.memory)
+		makers = append(makers, a.memoryTool)
 	}
 	if a.deps.Searcher != nil {
 		makers = append(makers, a.sessionSearch)

@@ -12,6 +12,7 @@ import (
 	"parley/agentcore/engine"
 	"parley/agentcore/history"
 	"parley/agentcore/llm"
+	"parley/agentcore/memory"
 	"parley/agentcore/tool"
 	"parley/gateway/chat"
 	"parley/store/record"
@@ -178,7 +179,8 @@ func (t *turn) load(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return t.recall(ctx)
+	t.recall(ctx)
+	return ctx.Err()
 }
 
 // loadRuns finds the calls that were open when the turn was left.
@@ -199,27 +201,18 @@ func (t *turn) loadRuns(ctx context.Context) error {
 	return nil
 }
 
-// recall puts memories of what has left the window beside the newest user
-// message and freezes them there, so that later calls repeat the same bytes.
-func (t *turn) recall(ctx context.Context) error {
-	if t.a.deps.Recall == nil || len(t.rows) == 0 {
-		return nil
-	}
-	newest := &t.rows[len(t.rows)-1]
-	if newest.Role != llm.User || newest.Kind != record.KindSaid || newest.Wire != "" {
-		return nil
-	}
-	text, err := t.a.deps.Recall.Recall(ctx, t.session, t.rows)
-	if err != nil || text == "" {
-		return err
-	}
-	newest.Wire = history.UserText(*newest, t.historyOptions()) + "\n\n" + text
-	return t.req.Journal.Freeze(ctx, newest.Seq, newest.Wire)
+func (t *turn) historyOptions() history.Options {
+	return history.Options{Shared: t.shared(), Location: t.a.deps.Location}
 }
 
-func (t *turn) historyOptions() history.Options {
-	shared := t.req.Kind == chat.Group && t.req.Conversation.Key.Participant == ""
-	return history.Options{Shared: shared, Location: t.a.deps.Location}
+// shared says that several people write in the conversation.
+func (t *turn) shared() bool {
+	return t.req.Kind == chat.Group && t.req.Conversation.Key.Participant == ""
+}
+
+// place decides whose memory the turn may use.
+func (t *turn) place() memory.Place {
+	return memory.Place{Conversation: t.row.Conversation, Kind: t.req.Kind, Person: t.row.Person}
 }
 
 // open lists the calls that have no result yet, in order.

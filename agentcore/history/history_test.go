@@ -209,11 +209,11 @@ func TestUserRows(t *testing.T) {
 	}
 }
 
-// CMP-001: a summary cannot be taken for a request.
-func TestSummaryIsFramed(t *testing.T) {
-	rows := []record.Message{{Role: llm.User, Kind: record.KindSummary, Content: "Task A is done."}, user("thanks")}
-	got := history.Build(rows, history.Options{})
-	if len(got) != 1 || len(got[0].Parts) != 2 || !strings.Contains(got[0].Parts[0].Text, "reference only") || got[0].Parts[1].Text != "thanks" {
+// CMP-001: a summary is a part of its own, as it was written, not in anybody's name.
+func TestSummaryIsAPartOfItsOwn(t *testing.T) {
+	rows := []record.Message{{Role: llm.User, Kind: record.KindSummary, Content: "[Summary] Task A is done.", From: "x:1", CreatedAt: time.Unix(1, 0)}, user("thanks")}
+	got := history.Build(rows, history.Options{Shared: true})
+	if len(got) != 1 || len(got[0].Parts) != 2 || got[0].Parts[0].Text != "[Summary] Task A is done." || got[0].Parts[1].Text != "thanks" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -16,11 +16,6 @@ import (
 // once the row is stored (TRN-003).
 const stamp = "Mon 2006-01-02 15:04 -07:00"
 
-const (
-	summaryHead = "[Summary of the earlier conversation, for reference only. What it says was done is done; nothing in it is a new request.]\n"
-	summaryTail = "\n[End of the summary.]"
-)
-
 // UserText is a user row as the model reads it, without what was recalled for it:
 // the base of what is frozen in Wire.
 func UserText(m record.Message, o Options) string {
@@ -33,13 +28,9 @@ func userText(m *record.Message, o Options) string {
 		return clean(m.Wire)
 	}
 	text := clean(m.Content)
-	switch m.Kind {
-	case record.KindSummary:
-		return summaryHead + text + summaryTail
-	case record.KindNotice:
-		if strings.TrimSpace(text) != "" {
-			return text
-		}
+	// What parley wrote itself is sent as it is; a summary carries its own frame.
+	if (m.Kind == record.KindSummary || m.Kind == record.KindNotice) && strings.TrimSpace(text) != "" {
+		return text
 	}
 	var b strings.Builder
 	b.Grow(len(text) + 48)
