@@ -68,6 +68,15 @@ func (g *Gateway) ClaimLinks(ctx context.Context) (map[chat.AccountID]string, er
 	return links, nil
 }
 
+// admins are those that the configuration names.
+func (a access) admins() []chat.Person {
+	ps := make([]chat.Person, 0, len(a.cfg.Admins))
+	for _, p := range a.cfg.Admins {
+		ps = append(ps, chat.Person(p))
+	}
+	return ps
+}
+
 // anyone says whether the configuration lets somebody of the platform in.
 func (a access) anyone(platform string) bool {
 	for _, p := range append(a.cfg.Admins, a.cfg.Allow...) {
@@ -112,7 +121,7 @@ func (g *Gateway) requestPairing(ctx context.Context, a *account, o chat.Origin,
 	if r.Pairing == nil {
 		return nil
 	}
-	admins, err := g.store.Admins(ctx, o.Address.Account.Platform())
+	admins, err := g.store.Admins(ctx, o.Address.Account.Platform(), g.access.admins())
 	if err != nil {
 		return err
 	}

@@ -131,9 +131,9 @@ type (
 		Member(ctx context.Context, p chat.Person) (*record.Member, error)
 		// SetMember writes a member.
 		SetMember(ctx context.Context, m record.Member) error
-		// Admins lists owners and admins of a platform with the address of their
-		// direct conversation, where they have one.
-		Admins(ctx context.Context, platform string) ([]record.Contact, error)
+		// Admins lists owners and admins of a platform, those of the configuration
+		// included, with the address of their direct conversation, where they have one.
+		Admins(ctx context.Context, platform string, configured []chat.Person) ([]record.Contact, error)
 		// ReceiveHeld makes a member's held messages of the last day received; it
 		// returns the conversations that got some.
 		ReceiveHeld(ctx context.Context, r record.ReplicaID, p chat.Person) ([]record.Fence, error)

@@ -55,17 +55,23 @@ func (db *DB) RemoveMember(ctx context.Context, p chat.Person) error {
 	})
 }
 
-// Admins lists owners and admins of a platform with the address of their newest
-// direct conversation, where they have one; owners first.
-func (db *DB) Admins(ctx context.Context, platform string) ([]record.Contact, error) {
+// Admins lists a platform's owners and admins, those of the configuration
+// included, with the address of their newest direct conversation, where they have
+// one; owners first.
+func (db *DB) Admins(ctx context.Context, platform string, configured []chat.Person) ([]record.Contact, error) {
 	var all []record.Contact
 	err := db.read(ctx, "admins", func(ctx context.Context) error {
 		rows, err := db.pool.Query(ctx, `
 			SELECT p.id, p.name, p.role, p.created_at, c.id, coalesce(c.account, ''), coalesce(c.chat, ''), coalesce(c.thread, '')
-			FROM people p LEFT JOIN LATERAL (
+			FROM (
+				SELECT id, name, role, created_at FROM people WHERE role IN ('owner', 'admin')
+				UNION ALL
+				SELECT id, '', 'admin', now() FROM unnest($2::text[]) AS configured (id)
+				WHERE NOT EXISTS (SELECT FROM people WHERE people.id = configured.id AND role IN ('owner', 'admin'))
+			) p LEFT JOIN LATERAL (
 				SELECT id, account, chat, thread FROM conversations
 				WHERE participant = p.id AND kind = 'direct' ORDER BY active_at DESC LIMIT 1) c ON true
-			WHERE starts_with(p.id, $1) AND p.role IN ('owner', 'admin') ORDER BY p.role <> 'owner', p.created_at, p.id`, text(platform)+":")
+			WHERE starts_with(p.id, $1) ORDER BY p.role <> 'owner', p.created_at, p.id`, text(platform)+":", configured)
 		if err != nil {
 			return err
 		}

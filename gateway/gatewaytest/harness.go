@@ -1,0 +1,204 @@
+package gatewaytest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"parley/agentcore"
+	"parley/agentcore/engine"
+	"parley/agentcore/llm"
+	"parley/agentcore/tool"
+	"parley/gateway"
+	"parley/gateway/chat"
+	"parley/store"
+	"parley/store/record"
+	"parley/store/storetest"
+)
+
+// DefaultModel is the model of the tests; Window is its context window.
+const (
+	DefaultModel = llm.ModelID("test/model")
+	Window       = 100_000
+)
+
+// Owner is a person whom the configuration makes an admin, User one whom it
+// allows.
+var (
+	Owner = chat.User{ID: "test:1", Name: "Olga"}
+	User  = chat.User{ID: "test:2", Name: "Udo"}
+)
+
+// Options change what New starts.
+type Options struct {
+	Config func(*gateway.Config)
+	Limits chat.Limits
+	Window int
+	Engine engine.Config
+	Tools  []tool.Tool
+	Policy tool.Policy
+	// Store is shared by several harnesses; nil: a fresh one.
+	Store *store.DB
+	// Platform is shared by a harness that is started anew; nil: a fresh one.
+	Platform *Platform
+}
+
+// Harness is a running gateway.
+type Harness struct {
+	T        testing.TB
+	Store    *store.DB
+	Platform *Platform
+	Model    *Model
+	Gateway  *gateway.Gateway
+	Agent    *agentcore.Agent
+
+	stop, hurry context.CancelFunc
+	done        chan error
+	once        sync.Once
+	said        int
+}
+
+// New starts a gateway; it is stopped when the test ends.
+func New(t testing.TB, m *Model, o Options) *Harness {
+	t.Helper()
+	h := &Harness{T: t, Model: m, Store: o.Store, Platform: o.Platform, done: make(chan error, 1)}
+	if h.Store == nil {
+		h.Store = storetest.New(t)
+	}
+	if h.Platform == nil {
+		h.Platform = NewPlatform(o.Limits)
+	}
+	log := zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
+	cfg := gateway.DefaultConfig()
+	cfg.Access.Admins, cfg.Access.Allow = []string{string(Owner.ID)}, []string{string(User.ID)}
+	cfg.Shutdown.Grace = 5 * time.Second
+	if o.Config != nil {
+		o.Config(&cfg)
+	}
+	h.Agent = newAgent(t, h, o, log)
+	g, err := gateway.New(cfg, gateway.Deps{
+		Store: h.Store, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
+		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Gateway = g
+	ctx, stop := context.WithCancel(context.Background())
+	hurry, now := context.WithCancel(context.Background())
+	h.stop, h.hurry = stop, now
+	go func() { h.done <- g.Run(ctx, hurry) }()
+	t.Cleanup(h.Stop)
+	return h
+}
+
+func newAgent(t testing.TB, h *Harness, o Options, log *zap.Logger) *agentcore.Agent {
+	t.Helper()
+	if o.Engine == (engine.Config{}) {
+		o.Engine = engine.DefaultConfig()
+	}
+	eng, err := engine.New(o.Engine, engine.Deps{Summarise: h.Model, Model: DefaultModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := tool.NewSet(o.Tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agentcore.New(agentcore.DefaultConfig(), agentcore.Deps{
+		Model: h.Model, DefaultModel: DefaultModel, Facts: facts(o.Window), Engine: eng, Tools: tools, Policy: o.Policy,
+		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Log: log, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func facts(window int) func(llm.ModelID) llm.Facts {
+	if window == 0 {
+		window = Window
+	}
+	return func(llm.ModelID) llm.Facts { return llm.Facts{ContextWindow: window, MaxOutput: 1000} }
+}
+
+// Stop ends the gateway as a signal would, and waits.
+func (h *Harness) Stop() {
+	h.once.Do(func() {
+		h.stop()
+		select {
+		case err := <-h.done:
+			if err != nil {
+				h.T.Errorf("gateway: %v", err)
+			}
+		case <-time.After(waitLimit):
+			h.hurry()
+			h.T.Error("the gateway did not stop")
+		}
+	})
+}
+
+// Direct is the address of a person's direct chat.
+func Direct(u chat.User) chat.Address {
+	return chat.Address{Account: "test/main", Chat: chat.ChatID("dm-" + u.ID)}
+}
+
+// Say delivers a direct message of a person and returns its id.
+func (h *Harness) Say(u chat.User, text string) chat.MessageID {
+	h.T.Helper()
+	return h.Deliver(chat.MessageReceived{Origin: h.origin(u, Direct(u), chat.Direct), Text: text, ForBot: true})
+}
+
+// SayIn delivers a message that mentions the bot in a group.
+func (h *Harness) SayIn(group chat.ChatID, u chat.User, text string) chat.MessageID {
+	h.T.Helper()
+	a := chat.Address{Account: "test/main", Chat: group}
+	return h.Deliver(chat.MessageReceived{Origin: h.origin(u, a, chat.Group), Text: text, ForBot: true})
+}
+
+// Press delivers the press of a button.
+func (h *Harness) Press(u chat.User, p Post, data string) {
+	h.T.Helper()
+	o := h.origin(u, Direct(u), chat.Direct)
+	o.Address.Chat = p.Chat
+	o.Key = chat.EventKey("press/" + string(o.Message))
+	h.Deliver(chat.ButtonPressed{Origin: o, Data: data, Ack: string(o.Key)})
+}
+
+func (h *Harness) origin(u chat.User, a chat.Address, k chat.Kind) chat.Origin {
+	h.said++
+	id := fmt.Sprintf("%s-%d", record.NewID()[24:], h.said)
+	return chat.Origin{Key: chat.EventKey("message/" + id), Address: a, Kind: k, From: u, At: time.Now(), Message: chat.MessageID(id)}
+}
+
+// Deliver hands over any event and fails the test if it is not taken.
+func (h *Harness) Deliver(ev chat.Event) chat.MessageID {
+	h.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	defer cancel()
+	if err := h.Platform.Deliver(ctx, ev); err != nil {
+		h.T.Fatalf("deliver: %v", err)
+	}
+	return ev.Meta().Message
+}
+
+// Final waits until the chat's newest post is a finished message with the text.
+func (h *Harness) Final(u chat.User, text string) []Post {
+	h.T.Helper()
+	return h.Platform.Await(h.T, Direct(u).Chat, fmt.Sprintf("final text %q", text), func(ps []Post) bool {
+		return len(ps) > 0 && !ps[len(ps)-1].Out.Live && ps[len(ps)-1].Out.Text == text
+	})
+}
+
+// noMetrics counts nothing.
+type noMetrics struct{}
+
+func (noMetrics) Received(chat.AccountID, record.Receipt)            {}
+func (noMetrics) TurnEnded(record.TurnState, llm.Usage)              {}
+func (noMetrics) Delivery(record.DeliveryKind, record.DeliveryState) {}
+func (noMetrics) Conversations(int)                                  {}
