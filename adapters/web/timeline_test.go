@@ -2,31 +2,31 @@ package web_test
 
 import (
 	"context"
-	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"parley/gateway/chat"
+	"parley/store"
+	"parley/store/storetest"
 )
 
-// timeline is a Timeline and Directory in memory that outlives adapters and counts
-// writes.
+// timeline is a real timeline that counts writes, can be away and can look older
+// than it is; and a directory
+// that says what the test wants.
 type timeline struct {
+	store.Timeline
+
 	mu       sync.Mutex
-	entries  []chat.Entry
-	next     int
 	writes   int
 	fail     error
-	changed  chan struct{}
+	age      time.Duration
 	sessions []chat.SessionInfo
 }
 
-func newTimeline() *timeline { return &timeline{changed: make(chan struct{})} }
-
-func (t *timeline) write() {
-	t.writes++
-	close(t.changed)
-	t.changed = make(chan struct{})
+func newTimeline(t *testing.T) *timeline {
+	t.Helper()
+	return &timeline{Timeline: storetest.New(t).Timeline()}
 }
 
 func (t *timeline) setFail(err error) {
@@ -41,78 +41,41 @@ func (t *timeline) count() int {
 	return t.writes
 }
 
-func (t *timeline) Append(_ context.Context, _ chat.Address, e chat.Entry) (chat.MessageID, error) {
+func (t *timeline) write() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.fail != nil {
-		return "", t.fail
-	}
-	for _, have := range t.entries {
-		if have.Key == e.Key {
-			return have.ID, nil
-		}
-	}
-	t.next++
-	e.ID = chat.MessageID(strconv.Itoa(t.next))
-	if e.At.IsZero() {
-		e.At = time.Now()
-	}
-	t.entries = append(t.entries, e)
-	t.write()
-	return e.ID, nil
+	t.writes++
+	return t.fail
 }
 
-func (t *timeline) Replace(_ context.Context, _ chat.Address, id chat.MessageID, e chat.Entry) error {
+func (t *timeline) Append(ctx context.Context, to chat.Address, e chat.Entry) (chat.MessageID, error) {
+	if err := t.write(); err != nil {
+		return "", err
+	}
+	return t.Timeline.Append(ctx, to, e)
+}
+
+func (t *timeline) Replace(ctx context.Context, to chat.Address, id chat.MessageID, e chat.Entry) error {
+	if err := t.write(); err != nil {
+		return err
+	}
+	return t.Timeline.Replace(ctx, to, id, e)
+}
+
+func (t *timeline) List(ctx context.Context, of chat.Address, limit int) ([]chat.Entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.fail != nil {
-		return t.fail
+	list, err := t.Timeline.List(ctx, of, limit)
+	for i := range list {
+		list[i].At = list[i].At.Add(-t.age)
 	}
-	for i, have := range t.entries {
-		if have.ID == id {
-			have.Text, have.Progress, have.Buttons, have.Live = e.Text, e.Progress, e.Buttons, e.Live
-			t.entries[i] = have
-			t.write()
-			return nil
-		}
-	}
-	return chat.ErrGone
+	return list, err
 }
 
-func (t *timeline) Remove(_ context.Context, _ chat.Address, id chat.MessageID) error {
+func (t *timeline) setAge(age time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, have := range t.entries {
-		if have.ID == id {
-			t.entries = append(t.entries[:i:i], t.entries[i+1:]...)
-			t.write()
-			return nil
-		}
-	}
-	return chat.ErrGone
-}
-
-func (t *timeline) List(_ context.Context, _ chat.Address, limit int) ([]chat.Entry, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.fail != nil {
-		return nil, t.fail
-	}
-	return append([]chat.Entry{}, t.entries[max(0, len(t.entries)-limit):]...), nil
-}
-
-func (t *timeline) Watch(ctx context.Context, _ chat.Address, changed func()) error {
-	for {
-		t.mu.Lock()
-		next := t.changed
-		t.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-next:
-			changed()
-		}
-	}
+	t.age = age
 }
 
 func (t *timeline) Sessions(_ context.Context, of chat.ConversationKey, _ int) ([]chat.SessionInfo, error) {
@@ -121,7 +84,7 @@ func (t *timeline) Sessions(_ context.Context, of chat.ConversationKey, _ int) (
 	if of.Participant != "web:local" {
 		return nil, nil
 	}
-	return append([]chat.SessionInfo(nil), t.sessions...), nil
+	return t.sessions, nil
 }
 
 func (t *timeline) setSessions(list ...chat.SessionInfo) {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestSignIn(t *testing.T) {
-	s := serve(t, newTimeline(), "127.0.0.1:0", token)
+	s := serve(t, newTimeline(t), "127.0.0.1:0", token)
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, body := s.do("GET", "/", "")
 	if res.StatusCode != 401 || !strings.Contains(body, "printed a URL") {
@@ -52,7 +53,7 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestCookieOutlivesARestartButNotItsToken(t *testing.T) {
-	first := start(t, newTimeline(), "127.0.0.1:0")
+	first := start(t, newTimeline(t), "127.0.0.1:0")
 	u, err := url.Parse(first.url)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestCookieOutlivesARestartButNotItsToken(t *testing.T) {
 		token string
 		want  int
 	}{{token, 200}, {"another", 401}} {
-		s := serve(t, newTimeline(), "127.0.0.1:0", tc.token)
+		s := serve(t, newTimeline(t), "127.0.0.1:0", tc.token)
 		u, err := url.Parse(s.url)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +77,7 @@ func TestCookieOutlivesARestartButNotItsToken(t *testing.T) {
 
 // One decision for every kind of request (ACC-008): reading, writing, pressing.
 func TestForeignPagesAreRefused(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	body := `{"id":"00000001","text":"hi"}`
 	for _, tc := range []struct {
 		name, method, path string
@@ -105,7 +106,7 @@ func TestForeignPagesAreRefused(t *testing.T) {
 }
 
 func TestPageLoadsNothingForeign(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	res, body := s.do("GET", "/", "")
 	policy := res.Header.Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
@@ -130,7 +131,7 @@ func TestPageLoadsNothingForeign(t *testing.T) {
 
 // A client that sends again because it saw no answer is counted once (DUP-001).
 func TestMessageCountsOnce(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	for range 3 {
 		if code, body := s.post("/api/messages", message{"00000001", "hello"}); code != 202 {
 			t.Fatalf("%d %s", code, body)
@@ -152,7 +153,7 @@ func TestMessageCountsOnce(t *testing.T) {
 }
 
 func TestMessageIsAcknowledgedOnceDurable(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	s.setRefuse(errors.New("a private detail"))
 	code, body := s.post("/api/messages", message{"00000001", "hello"})
 	if code != 503 || strings.Contains(body, "private") {
@@ -173,7 +174,7 @@ func TestMessageIsAcknowledgedOnceDurable(t *testing.T) {
 }
 
 func TestMessageSizes(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	long := strings.Repeat("ä", 200_000)
 	for _, tc := range []struct {
 		name string
@@ -184,6 +185,8 @@ func TestMessageSizes(t *testing.T) {
 		{"200,000 characters", message{"00000001", long}, 202, ""},
 		{"over 1 MB", message{"00000002", strings.Repeat("x", 1<<20)}, 413, "larger than 1 MB"},
 		{"5 MB", message{"00000003", strings.Repeat("x", 5<<20)}, 413, "larger than 1 MB"},
+		{"NUL bytes", message{"00000005", "a\x00b"}, 202, ""},
+		{"lone surrogates", json.RawMessage(`{"id":"00000006","text":"a\ud800b"}`), 202, ""},
 		{"empty", message{"00000004", " \n"}, 400, "empty"},
 		{"no id", message{"", "x"}, 400, "id"},
 		{"not JSON", "text", 400, "JSON"},
@@ -195,26 +198,33 @@ func TestMessageSizes(t *testing.T) {
 			}
 		})
 	}
-	if got := (<-s.events).(chat.MessageReceived).Text; got != long {
+	if got := s.received().Text; got != long {
 		t.Errorf("the long text has %d bytes", len(got))
+	}
+	s.received()
+	if got := s.received().Text; got != "a\ufffdb" {
+		t.Errorf("the surrogate became %q", got)
 	}
 }
 
 // A crash between the entry and its event must not leave a message that nobody
 // answers (RST-001): the next start offers it again, under the same key.
 func TestMessageOfACrashIsOfferedAgain(t *testing.T) {
-	tl := newTimeline()
+	tl := newTimeline(t)
 	s := start(t, tl, "127.0.0.1:0")
 	s.setRefuse(errors.New("crash"))
 	s.post("/api/messages", message{"00000001", "hello"})
 	s.stop()
-	tl.mu.Lock()
-	old := chat.Entry{ID: "0", Key: "person/old", From: "web:local", Text: "last year", At: time.Now().AddDate(-1, 0, 0)}
-	tl.entries = append([]chat.Entry{old}, tl.entries...)
-	tl.mu.Unlock()
+	tl.setAge(2 * time.Hour)
+	late := start(t, tl, "127.0.0.1:0")
+	late.stop()
+	if n := len(late.events); n != 0 {
+		t.Errorf("%d events of long ago were offered", n)
+	}
+	tl.setAge(0)
 	again := start(t, tl, "127.0.0.1:0")
 	ev := (<-again.events).(chat.MessageReceived)
-	if ev.Text != "hello" || ev.Message != "1" {
+	if ev.Text != "hello" || ev.Kind != chat.Direct {
 		t.Errorf("offered %+v", ev)
 	}
 	if code, _ := again.post("/api/messages", message{"00000001", "hello"}); code != 202 {
@@ -228,7 +238,7 @@ func TestMessageOfACrashIsOfferedAgain(t *testing.T) {
 // The stop's answer to requests that come while nothing takes events in.
 func TestEventsAreRefusedOutsideRun(t *testing.T) {
 	a, err := web.New(web.DefaultConfig(), web.Deps{
-		Log: zap.NewNop(), Timeline: newTimeline(), Directory: newTimeline(), Token: secret.New(token),
+		Log: zap.NewNop(), Timeline: newTimeline(t), Directory: newTimeline(t), Token: secret.New(token),
 		Guard: func(h http.Handler) http.Handler { return h },
 	})
 	if err != nil {
@@ -246,7 +256,7 @@ func TestEventsAreRefusedOutsideRun(t *testing.T) {
 // (STR-005, STR-018); the final edit is durable and replaces what was live
 // (STR-010, STR-024).
 func TestLiveTextStaysInMemory(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	st := s.stream("")
 	st.event("hello", &struct{}{})
 	st.until(func(update) bool { return true })
@@ -281,7 +291,7 @@ func TestLiveTextStaysInMemory(t *testing.T) {
 }
 
 func TestEditOfAMessageThatIsGone(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	for _, live := range []bool{true, false} {
 		err := s.adapter.Edit(t.Context(), address, "99", chat.Outgoing{Text: "x", Live: live})
 		if !errors.Is(err, chat.ErrGone) {
@@ -298,7 +308,7 @@ func TestEditOfAMessageThatIsGone(t *testing.T) {
 
 // A repeated send leaves one message, and Find knows it (STR-021, DEL-004).
 func TestSendCountsOnce(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	id := s.send(chat.Outgoing{Key: "k", Text: "answer"})
 	if again := s.send(chat.Outgoing{Key: "k", Text: "answer"}); again != id {
 		t.Errorf("ids %s, %s", id, again)
@@ -312,7 +322,7 @@ func TestSendCountsOnce(t *testing.T) {
 }
 
 func TestStreamResumesWhereItWas(t *testing.T) {
-	tl := newTimeline()
+	tl := newTimeline(t)
 	s := start(t, tl, "127.0.0.1:0")
 	s.send(chat.Outgoing{Key: "1", Text: "one"})
 	var h struct{ Fresh bool }
@@ -327,7 +337,7 @@ func TestStreamResumesWhereItWas(t *testing.T) {
 	back := s.stream(st.last)
 	back.event("hello", &h)
 	u := back.until(func(update) bool { return true })
-	if h.Fresh || len(u.Entries) != 1 || u.Entries[0].Text != "two" || !slices.Equal(u.Order, []chat.MessageID{"1", "2"}) {
+	if h.Fresh || len(u.Entries) != 1 || u.Entries[0].Text != "two" || len(u.Order) != 2 {
 		t.Errorf("resumed: %v %+v", h, u)
 	}
 	s.stop()
@@ -341,7 +351,7 @@ func TestStreamResumesWhereItWas(t *testing.T) {
 
 // What another replica posts appears on this one's pages.
 func TestOtherReplicasPagesAreWoken(t *testing.T) {
-	tl := newTimeline()
+	tl := newTimeline(t)
 	a, b := start(t, tl, "127.0.0.1:0"), start(t, tl, "127.0.0.1:0")
 	st := b.stream("")
 	st.event("hello", &struct{}{})
@@ -361,7 +371,7 @@ func TestOtherReplicasPagesAreWoken(t *testing.T) {
 }
 
 func TestButtons(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	id := s.send(chat.Outgoing{Key: "card", Text: "May I?", Buttons: [][]chat.Button{{{Label: "Allow", Data: "yes"}, {Label: "Deny", Data: "no"}}}})
 	st := s.stream("")
 	st.event("hello", &struct{}{})
@@ -394,7 +404,7 @@ func TestButtons(t *testing.T) {
 }
 
 func TestStopTypingCommandsAndSessions(t *testing.T) {
-	s := start(t, newTimeline(), "127.0.0.1:0")
+	s := start(t, newTimeline(t), "127.0.0.1:0")
 	if code, _ := s.post("/api/stop", map[string]string{"id": "stop-0001"}); code != 202 {
 		t.Errorf("stop: %d", code)
 	}
