@@ -144,6 +144,10 @@ func TestProvidersThatNeedOnlyTheirName(t *testing.T) {
 	if w := c.Warnings(); len(w) != 0 {
 		t.Errorf("warnings: %q", w)
 	}
+	off := mustLoad(t, "providers: { local: { base_url: \"http://127.0.0.1:1/v1\", api_key: \"\" } }\n", nil)
+	if !off.Providers["local"].Off("local") || c.Providers["local"].Off("local") {
+		t.Error("an empty key does not switch a provider off, or a missing one does")
+	}
 	shown, err := c.Show()
 	if err != nil || !strings.Contains(string(shown), "api_mode: chat_completions") {
 		t.Errorf("config show does not resolve the API mode (%v):\n%s", err, shown)

@@ -27,6 +27,8 @@ func (c *Config) complete() {
 	}
 	for name, p := range c.Providers {
 		k, _ := provider.KnownProvider(name)
+		own := p.BaseURL != "" && p.BaseURL != k.BaseURL
+		p.Keyless = own && !c.source.said("providers."+name+".api_key")
 		p.BaseURL = cmp.Or(p.BaseURL, k.BaseURL)
 		c.Providers[name] = p
 	}
@@ -37,7 +39,7 @@ func (c *Config) onlyModel() llm.ModelID {
 	var model llm.ModelID
 	for name, p := range c.Providers {
 		k, _ := provider.KnownProvider(name)
-		if off(name, p) || k.Model == "" {
+		if p.Off(name) || k.Model == "" {
 			continue
 		}
 		if model != "" {
@@ -46,12 +48,6 @@ func (c *Config) onlyModel() llm.ModelID {
 		model = k.Model
 	}
 	return model
-}
-
-// off says that a provider cannot be called: it wants a key and has none.
-func off(name string, p provider.Config) bool {
-	k, _ := provider.KnownProvider(name)
-	return p.APIKey.Empty() && !k.Keyless && (p.BaseURL == "" || p.BaseURL == k.BaseURL)
 }
 
 // named are all models that the configuration names, by key.

@@ -60,14 +60,23 @@ func (s *source) add(line int, format string, args ...any) {
 	s.problems = append(s.problems, Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// addFor places an error that begins with "key: " at the line of that key, or of
-// the nearest section around it.
-func (s *source) addFor(err error) {
+// addFor adds an error that begins with "key: ".
+func (s *source) addFor(err error) { s.problems = append(s.problems, s.place(err)) }
+
+// place finds the line of the key that an error begins with, or of the nearest
+// section around it.
+func (s *source) place(err error) Problem {
 	path, _, _ := strings.Cut(err.Error(), ": ")
 	for path != "" && !s.said(path) {
 		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
 	}
-	s.add(s.lines[path], "%s", err.Error())
+	return Problem{Line: s.lines[path], Text: s.redact(err.Error())}
+}
+
+// Wrong makes an error that was found after loading, and begins with "key: ", one
+// of the configuration, at the line of that key.
+func (c *Config) Wrong(err error) *Error {
+	return &Error{File: c.source.file, Problems: []Problem{c.source.place(err)}}
 }
 
 // err returns all problems in the order of the file, or nil.

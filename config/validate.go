@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -195,10 +196,8 @@ func (l Later) validate() []error {
 // providers themselves say about one. Commands that answer messages need a model,
 // the others do not. The error is an *Error.
 func (c *Config) CheckModel(check func(llm.ModelID) error) error {
-	problem := Problem{Line: c.source.lines["model"]}
 	if c.Model == "" {
-		problem.Text = "model: none is named; write model: provider/model, or set exactly one of " + variables()
-		return &Error{File: c.source.file, Problems: []Problem{problem}}
+		return c.Wrong(errors.New("model: none is named; write model: provider/model, or set exactly one of " + variables()))
 	}
 	why := check(c.Model)
 	for _, m := range c.FallbackProviders {
@@ -210,11 +209,10 @@ func (c *Config) CheckModel(check func(llm.ModelID) error) error {
 		return nil
 	}
 	name, _ := c.Model.Split()
-	problem.Text = fmt.Sprintf("model: %s cannot be called: %v", c.Model, why)
 	if variable := c.source.unset["providers."+name+".api_key"]; variable != "" {
-		problem.Text = fmt.Sprintf("model: %s cannot be called: %s is not set", c.Model, variable)
+		why = errors.New(variable + " is not set")
 	}
-	return &Error{File: c.source.file, Problems: []Problem{problem}}
+	return c.Wrong(fmt.Errorf("model: %s cannot be called: %w", c.Model, why))
 }
 
 func variables() string {

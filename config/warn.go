@@ -38,7 +38,7 @@ func (c *Config) off() []string {
 		lines = append(lines, line)
 	}
 	for name, p := range c.Providers {
-		if off(name, p) {
+		if p.Off(name) {
 			note("providers."+name, "api_key")
 		}
 	}

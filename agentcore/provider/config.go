@@ -26,6 +26,15 @@ type Config struct {
 	APIKey  secret.String `yaml:"api_key"`
 	BaseURL string        `yaml:"base_url"`
 	APIMode Mode          `yaml:"api_mode"`
+	// Keyless says that no key is meant to be sent: a server of one's own, for which
+	// none was written. An empty key without it switches the provider off.
+	Keyless bool `yaml:"-"`
+}
+
+// Off says that the provider cannot be called, since it wants a key and has none.
+func (c Config) Off(name string) bool {
+	k, _ := KnownProvider(name)
+	return c.APIKey.Empty() && !c.Keyless && !k.Keyless
 }
 
 // Validate reports every wrong value with its key and what is allowed.

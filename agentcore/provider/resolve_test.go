@@ -52,7 +52,7 @@ func TestBuild(t *testing.T) {
 	key := secret.New("k")
 	s, err := Build(map[string]Config{
 		"openai": {APIKey: key}, "groq": {}, "ollama": {}, "anthropic": {APIKey: key},
-		"mine": {BaseURL: "http://127.0.0.1:9/v1"},
+		"mine": {BaseURL: "http://127.0.0.1:9/v1", Keyless: true}, "empty": {BaseURL: "http://127.0.0.1:9/v1"},
 	}, factories, Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestBuild(t *testing.T) {
 		t.Errorf("a mode that is not built: %v", err)
 	}
 	var off *OffError
-	for _, m := range []llm.ModelID{"groq/x", "nobody/x", "justaname", "openai/"} {
+	for _, m := range []llm.ModelID{"groq/x", "empty/x", "nobody/x", "justaname", "openai/"} {
 		if err := s.Check(Chain{Model: m}); !errors.As(err, &off) {
 			t.Errorf("Check(%s) = %v, want an OffError", m, err)
 		}

@@ -76,8 +76,7 @@ func Build(configs map[string]Config, factories map[Mode]Factory, deps Deps) (*S
 
 func build(name string, c Config, factories map[Mode]Factory) (*endpoint, error) {
 	k, _ := KnownProvider(name)
-	// A server of one's own, named by its URL, may need no key.
-	if c.APIKey.Empty() && !k.Keyless && (c.BaseURL == "" || c.BaseURL == k.BaseURL) {
+	if c.Off(name) {
 		return &endpoint{off: &OffError{Provider: name, Reason: "its api_key is empty"}}, nil
 	}
 	mode := Resolve(name, c)
