@@ -92,9 +92,7 @@ func query[T any](w *world, sql string, args ...any) T {
 func (w *world) die() {
 	w.t.Helper()
 	w.Close()
-	if query[bool](w, `SELECT replica_alive($1)`, w.replica) {
-		w.t.Fatal("the replica is alive without its lock")
-	}
+	w.eventually("the replica's death", func() bool { return !query[bool](w, `SELECT replica_alive($1)`, w.replica) })
 }
 
 // eventually waits for a condition that another goroutine or process brings about.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type OpenConfig struct {
 	MaxConns int32
 	// Heartbeat is the time between a replica's heartbeats; 0: 3 s.
 	Heartbeat time.Duration
+	// TimeLimit bounds each call, retries and the wait for a connection included; 0:
+	// 10 s.
+	TimeLimit time.Duration
 }
 
 // DB is the database. All methods are safe for concurrent use; see the package's
@@ -39,6 +43,7 @@ type DB struct {
 	pool      *pgxpool.Pool
 	log       *zap.Logger
 	heartbeat time.Duration
+	limit     time.Duration
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
@@ -64,10 +69,7 @@ func Open(ctx context.Context, c OpenConfig, log *zap.Logger) (*DB, error) {
 	if err != nil {
 		return nil, explain("open", err)
 	}
-	db := &DB{pool: pool, log: log, heartbeat: c.Heartbeat}
-	if db.heartbeat <= 0 {
-		db.heartbeat = 3 * time.Second
-	}
+	db := &DB{pool: pool, log: log, heartbeat: cmp.Or(c.Heartbeat, 3*time.Second), limit: cmp.Or(c.TimeLimit, 10*time.Second)}
 	db.closing, db.close = context.WithCancel(context.WithoutCancel(ctx))
 	return db, nil
 }
@@ -75,10 +77,7 @@ func Open(ctx context.Context, c OpenConfig, log *zap.Logger) (*DB, error) {
 // tune bounds the pool in size and in time, so that a server that went away
 // without a word is noticed (PGS-012).
 func tune(pc *pgxpool.Config, c OpenConfig) {
-	pc.MaxConns = c.MaxConns
-	if pc.MaxConns <= 0 {
-		pc.MaxConns = 16
-	}
+	pc.MaxConns = cmp.Or(c.MaxConns, 16)
 	pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = time.Hour, 10*time.Minute
 	pc.MaxConnIdleTime = 5 * time.Minute
 	pc.HealthCheckPeriod = 30 * time.Second
@@ -133,7 +132,8 @@ func prepareOnce(ctx context.Context, cc *pgx.ConnConfig, log *zap.Logger) error
 func checkServer(ctx context.Context, conn *pgx.Conn) error {
 	var number int
 	var name string
-	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version')`).Scan(&number, &name)
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version')`,
+		pgx.QueryExecModeSimpleProtocol).Scan(&number, &name)
 	if err != nil {
 		return explain("connect", err)
 	}

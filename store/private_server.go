@@ -45,6 +45,10 @@ func FindBinaries() ([]Binaries, error) {
 		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
 		dirs = append(dirs, found...)
 	}
+	return binariesIn(dirs)
+}
+
+func binariesIn(dirs []string) ([]Binaries, error) {
 	var all []Binaries
 	seen := map[string]bool{}
 	for _, d := range dirs {

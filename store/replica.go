@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// lostAfter is how long a replica goes on without a confirmed heartbeat. Others
-	// take it for dead 15 s after the last one (replica_alive in the first
-	// migration), so its effects stop before that.
-	lostAfter = 12 * time.Second
+	// missedBeats is how many heartbeats in a row a replica may miss before it gives
+	// up: 12 s of them, while others take it for dead 15 s after the last one
+	// (replica_alive in the first migration).
+	missedBeats = 4
 	// beatLimit bounds one heartbeat.
 	beatLimit = 3 * time.Second
 )
@@ -112,12 +112,12 @@ func (r *replica) run(ctx context.Context, lost func(error)) {
 		case ctx.Err() != nil:
 		case err == nil:
 			confirmed = began
-		case time.Since(confirmed) > lostAfter:
+		case time.Since(confirmed) > missedBeats*r.db.heartbeat:
 			lost(fmt.Errorf("store: the replica's lock could not be confirmed for %s: %w", time.Since(confirmed).Round(time.Second), err))
 			return
 		default:
 			r.db.log.Warn("the replica's heartbeat failed", zap.Error(err))
-			pause(ctx, 200*time.Millisecond)
+			pause(ctx, min(r.db.heartbeat, 200*time.Millisecond))
 		}
 	}
 }

@@ -12,12 +12,8 @@ import (
 	"parley/store/record"
 )
 
-const (
-	// timeLimit bounds one call, retries and the wait for a connection included.
-	timeLimit = 10 * time.Second
-	// maxTries bounds repetitions after a deadlock or serialization failure.
-	maxTries = 5
-)
+// maxTries bounds repetitions after a deadlock or serialization failure.
+const maxTries = 5
 
 // write runs statements as one transaction in one round trip, the fence's check
 // first. A statement that must undo the others when it finds nothing says so in
@@ -61,7 +57,7 @@ func (db *DB) read(ctx context.Context, op string, fn func(context.Context) erro
 // persist calls fn under a limit of its own, whatever becomes of ctx: a cancelled
 // statement would close its connection and drain the pool (PGS-004).
 func (db *DB) persist(ctx context.Context, op string, fn func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.limit)
 	defer cancel()
 	stale := false
 	for try := 1; ; try++ {
