@@ -1,4 +1,3 @@
-// Package telegram is the adapter for the Telegram Bot API.
 package telegram
 
 import (

@@ -1,0 +1,345 @@
+package telegram
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/rivo/uniseg"
+	"github.com/yuin/goldmark/ast"
+	east "github.com/yuin/goldmark/extension/ast"
+
+	"parley/gateway/chat"
+	"parley/gateway/markdown"
+)
+
+// escape is complete for text and for attributes in double quotes.
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
+
+// clean removes what no message may hold.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+// render turns CommonMark into the HTML that the Bot API takes. It is made from the
+// tree, so it is always well nested, and holds no tags but Telegram's (MKD-002,
+// MKD-013).
+func render(commonMark string) string {
+	r := renderer{Tree: markdown.Parse(clean(commonMark))}
+	return strings.TrimSpace(r.blocks(r.Root, "", "\n\n"))
+}
+
+// composed is a message in the two forms it can be sent in.
+type composed struct{ html, text string }
+
+// compose puts the progress lines above the text, folded when they are many, and
+// drops the oldest of them where there is no room.
+func compose(m chat.Outgoing) composed {
+	body := render(m.Text)
+	room := textLimit - visible(body) - 1
+	var lines []string
+	for i := len(m.Progress) - 1; i >= 0; i-- {
+		line := strings.Join(strings.Fields(clean(m.Progress[i])), " ")
+		if room -= units(line) + 1; room < 0 {
+			break
+		}
+		lines = append([]string{line}, lines...)
+	}
+	if len(lines) == 0 {
+		return composed{body, plain(m.Text)}
+	}
+	tag := "<blockquote>"
+	if len(lines) > foldFrom {
+		tag = "<blockquote expandable>"
+	}
+	above := strings.Join(lines, "\n")
+	out := composed{
+		html: strings.TrimSpace(tag + escape.Replace(above) + "</blockquote>\n" + body),
+		text: strings.TrimSpace(above + "\n\n" + plain(m.Text)),
+	}
+	if units(out.text) > textLimit {
+		out.text = plain(m.Text)
+	}
+	return out
+}
+
+// foldFrom is the number of progress lines beyond which they are folded.
+const foldFrom = 3
+
+// plain is what is sent if the markup is refused: the text as it was written, or
+// what it shows if that is too long (MKD-003, MKD-009).
+func plain(commonMark string) string {
+	if s := clean(commonMark); units(s) <= textLimit {
+		return s
+	}
+	return markdown.Plain(clean(commonMark))
+}
+
+// visible counts the UTF-16 units of rendered HTML without its tags.
+func visible(html string) int {
+	n := 0
+	for i := 0; i < len(html); {
+		switch html[i] {
+		case '<':
+			i += strings.IndexByte(html[i:], '>') + 1
+			continue
+		case '&':
+			i += strings.IndexByte(html[i:], ';') + 1
+			n++
+			continue
+		}
+		for _, r := range html[i:] {
+			n += utf16.RuneLen(r)
+			i += len(string(r))
+			break
+		}
+	}
+	return n
+}
+
+// units counts UTF-16 units.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		n += max(1, utf16.RuneLen(r))
+	}
+	return n
+}
+
+// renderer draws one tree. Blocks take the indentation of their lines; code has
+// none, since it is to be copied.
+type renderer struct {
+	markdown.Tree
+	quoted bool // Telegram does not nest quotes
+}
+
+func (r *renderer) blocks(parent ast.Node, pad, gap string) string {
+	var out []string
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		if s := r.block(n, pad); s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, gap)
+}
+
+func (r *renderer) block(n ast.Node, pad string) string {
+	switch n := n.(type) {
+	case *ast.Heading:
+		if s := r.inline(n); s != "" {
+			return pad + "<b>" + s + "</b>"
+		}
+		return ""
+	case *ast.FencedCodeBlock:
+		return pre(r.Code(n), string(n.Language(r.Source)))
+	case *ast.CodeBlock:
+		return pre(r.Code(n), "")
+	case *ast.ThematicBreak:
+		return pad + "———"
+	case *ast.Blockquote:
+		return r.quote(n, pad)
+	case *ast.List:
+		return r.list(n, pad)
+	case *east.Table:
+		return pre(r.table(n), "")
+	default:
+		return indent(r.inline(n), pad)
+	}
+}
+
+func indent(s, pad string) string {
+	if s == "" {
+		return ""
+	}
+	return pad + strings.ReplaceAll(s, "\n", "\n"+pad)
+}
+
+func pre(code, language string) string {
+	if code == "" {
+		return ""
+	}
+	language = strings.Map(func(c rune) rune {
+		if c == '+' || c == '#' || c == '-' || c == '.' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return -1
+	}, language)
+	if language == "" {
+		return "<pre>" + escape.Replace(code) + "</pre>"
+	}
+	return `<pre><code class="language-` + language + `">` + escape.Replace(code) + "</code></pre>"
+}
+
+func (r *renderer) quote(n ast.Node, pad string) string {
+	if r.quoted {
+		return r.blocks(n, pad+"&gt; ", "\n")
+	}
+	r.quoted = true
+	s := r.blocks(n, pad, "\n")
+	r.quoted = false
+	if s == "" {
+		return ""
+	}
+	return "<blockquote>" + s + "</blockquote>"
+}
+
+func (r *renderer) list(list *ast.List, pad string) string {
+	var out []string
+	number := list.Start
+	for c := list.FirstChild(); c != nil; c = c.NextSibling() {
+		item, ok := c.(*ast.ListItem)
+		if !ok {
+			continue
+		}
+		mark := "• "
+		if list.IsOrdered() {
+			mark = strconv.Itoa(number) + ". "
+			number++
+		}
+		if s := r.item(item, mark, pad); s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func (r *renderer) item(item *ast.ListItem, mark, pad string) string {
+	inner := pad + strings.Repeat(" ", len([]rune(mark)))
+	body := r.blocks(item, inner, "\n")
+	first := item.FirstChild()
+	switch {
+	case body == "" || r.Continued(item):
+		return body
+	case first.FirstChild() != nil && first.FirstChild().Kind() == east.KindTaskCheckBox:
+		return pad + strings.TrimPrefix(body, inner)
+	case first.Kind() == ast.KindParagraph || first.Kind() == ast.KindTextBlock || first.Kind() == ast.KindHeading:
+		return pad + mark + strings.TrimPrefix(body, inner)
+	default:
+		return pad + strings.TrimRight(mark, " ") + "\n" + body
+	}
+}
+
+// table aligns the columns for a fixed-width font.
+func (r *renderer) table(n *east.Table) string {
+	var rows [][]string
+	var widths []int
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		var cells []string
+		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+			cell := strings.NewReplacer("<br>", " ", "<br/>", " ", "<br />", " ", "\n", " ").Replace(r.Inline(c))
+			if cells = append(cells, cell); len(widths) < len(cells) {
+				widths = append(widths, 0)
+			}
+			widths[len(cells)-1] = max(widths[len(cells)-1], uniseg.StringWidth(cell))
+		}
+		rows = append(rows, cells)
+	}
+	var b strings.Builder
+	for i, cells := range rows {
+		var line strings.Builder
+		for j, cell := range cells {
+			if j > 0 {
+				line.WriteString(" | ")
+			}
+			line.WriteString(cell + strings.Repeat(" ", widths[j]-uniseg.StringWidth(cell)))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		if i == 0 {
+			for j, w := range widths {
+				if j > 0 {
+					b.WriteString("-+-")
+				}
+				b.WriteString(strings.Repeat("-", w))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (r *renderer) inline(parent ast.Node) string {
+	var b strings.Builder
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		b.WriteString(r.span(n))
+	}
+	return strings.Trim(b.String(), "\n")
+}
+
+func (r *renderer) span(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.Text:
+		s := escape.Replace(r.Text(n))
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			s += "\n" // MKD-010
+		}
+		return s
+	case *ast.String:
+		return escape.Replace(string(n.Value))
+	case *ast.CodeSpan:
+		return wrap("code", escape.Replace(strings.ReplaceAll(r.Inline(n), "\n", " ")))
+	case *ast.Emphasis:
+		if n.Level == 2 {
+			return wrap("b", r.inline(n))
+		}
+		return wrap("i", r.inline(n))
+	case *east.Strikethrough:
+		return wrap("s", r.inline(n))
+	case *ast.Link:
+		return link(r.inline(n), string(n.Destination))
+	case *ast.Image:
+		return link(r.inline(n), string(n.Destination))
+	case *ast.AutoLink:
+		return link(escape.Replace(string(n.Label(r.Source))), string(n.URL(r.Source)))
+	case *ast.RawHTML:
+		return rawTag(r.Raw(n))
+	case *east.TaskCheckBox:
+		if n.IsChecked {
+			return "☑ "
+		}
+		return "☐ "
+	default:
+		return r.inline(n)
+	}
+}
+
+func wrap(tag, s string) string {
+	if s == "" {
+		return ""
+	}
+	return "<" + tag + ">" + s + "</" + tag + ">"
+}
+
+// rawTag draws a tag that the model wrote: a line break, nothing, or its text.
+func rawTag(raw string) string {
+	switch strings.ReplaceAll(strings.ToLower(raw), " ", "") {
+	case "<br>", "<br/>":
+		return "\n"
+	case "<!---->":
+		return ""
+	}
+	return escape.Replace(raw)
+}
+
+// link draws a link whose text is HTML already. Addresses that Telegram would drop
+// stay readable.
+func link(text, to string) string {
+	known := false
+	for _, scheme := range []string{"http://", "https://", "mailto:", "tel:", "tg://"} {
+		known = known || len(to) > len(scheme) && strings.EqualFold(to[:len(scheme)], scheme)
+	}
+	to = escape.Replace(strings.TrimSpace(to))
+	switch {
+	case text == "" && to == "":
+		return ""
+	case known && text == "":
+		return to
+	case known:
+		return `<a href="` + to + `">` + text + "</a>"
+	case text == "" || text == to:
+		return to
+	case to == "":
+		return text
+	default:
+		return text + " (" + to + ")"
+	}
+}

@@ -1,0 +1,270 @@
+// Package telegram is the adapter for the Telegram Bot API, on the library
+// telegram-bot-api. Its own poll loop moves the offset on only when an update is
+// durable, one bad update never holds up the rest, and it heals from every error
+// but a refused token. No error and no log line contains the token.
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+	"go.uber.org/zap"
+
+	"parley/gateway/chat"
+)
+
+// pollGrace is how much later than its own time a poll may be answered.
+const pollGrace = 10 * time.Second
+
+// Deps is what an adapter works with.
+type Deps struct {
+	Log *zap.Logger
+	// HTTP makes the requests; nil: one with fitting time limits.
+	HTTP *http.Client
+	// Poll is how long a poll is held open; 0: 50 s. The Bot API takes whole
+	// seconds.
+	Poll time.Duration
+	// Heal is the first wait after an error, which grows to 30 times that; 0: 1 s.
+	Heal time.Duration
+}
+
+// Adapter is one bot account. It is safe for concurrent use.
+type Adapter struct {
+	cfg     Config
+	account chat.AccountID
+	api     *client
+	log     *zap.Logger
+	poll    time.Duration
+	heal    time.Duration
+
+	mu   sync.Mutex
+	self *tgbotapi.User // known after getMe
+	priv bool           // privacy mode: groups show only what is for the bot
+}
+
+var (
+	_ chat.Adapter          = (*Adapter)(nil)
+	_ chat.Editor           = (*Adapter)(nil)
+	_ chat.Deleter          = (*Adapter)(nil)
+	_ chat.Typer            = (*Adapter)(nil)
+	_ chat.Reactor          = (*Adapter)(nil)
+	_ chat.ButtonAcker      = (*Adapter)(nil)
+	_ chat.FileOpener       = (*Adapter)(nil)
+	_ chat.CommandPublisher = (*Adapter)(nil)
+	_ chat.Prober           = (*Adapter)(nil)
+	_ chat.Inviter          = (*Adapter)(nil)
+)
+
+// New makes an adapter. It does not use the network.
+func New(cfg Config, deps Deps) (*Adapter, error) {
+	if errs := cfg.Validate(); len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if cfg.Mode != "poll" {
+		return nil, fmt.Errorf("platforms.telegram.%s.mode: webhook is not available in this version; use poll", cfg.Name)
+	}
+	if deps.Poll == 0 {
+		deps.Poll = 50 * time.Second
+	}
+	if deps.Heal == 0 {
+		deps.Heal = time.Second
+	}
+	if deps.HTTP == nil {
+		deps.HTTP = newHTTP()
+	}
+	a := &Adapter{
+		cfg: cfg, account: chat.AccountID("telegram/" + cfg.Name), log: deps.Log, poll: deps.Poll, heal: deps.Heal,
+		api: &client{base: strings.TrimRight(cfg.APIBase, "/"), token: cfg.Token, http: deps.HTTP},
+	}
+	return a, nil
+}
+
+// Account implements chat.Adapter.
+func (a *Adapter) Account() chat.AccountID { return a.account }
+
+// Limits implements chat.Adapter.
+func (a *Adapter) Limits() chat.Limits { return limits }
+
+// Run implements chat.Adapter: it polls until ctx ends or the token is refused.
+func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
+	heal := a.newHealing(sink)
+	if err := sink(ctx, chat.ConnectionChanged{Origin: a.origin(), State: chat.Connecting}); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		_, err := a.me(ctx)
+		if err == nil {
+			break
+		}
+		if cred := a.credential(err); cred != nil {
+			return cred
+		}
+		heal.wait(ctx, err)
+	}
+	offset := 0
+	for ctx.Err() == nil {
+		poll := a.poll
+		if !heal.healthy {
+			poll = 0 // the first poll answers at once and shows that the link stands
+		}
+		raws, err := a.updates(ctx, offset, poll)
+		if err != nil {
+			if cred := a.credential(err); cred != nil {
+				return cred
+			}
+			heal.wait(ctx, a.explain(ctx, err))
+			continue
+		}
+		if offset, err = a.takeIn(ctx, sink, raws, offset); err != nil {
+			heal.wait(ctx, fmt.Errorf("an update could not be stored: %w", err))
+			continue
+		}
+		heal.connected(ctx)
+	}
+	return nil
+}
+
+// updates makes one long poll. Each update stays raw: one that the library cannot
+// read must not spoil the others.
+func (a *Adapter) updates(ctx context.Context, offset int, poll time.Duration) ([]json.RawMessage, error) {
+	p := params{"timeout": strconv.Itoa(int(poll.Seconds()))}
+	if offset > 0 {
+		p["offset"] = strconv.Itoa(offset)
+	}
+	if err := p.json("allowed_updates", []string{"message", "edited_message", "callback_query"}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, poll+pollGrace) // a wedged poll ends too (REC-005)
+	defer cancel()
+	return request[[]json.RawMessage](ctx, a.api, "getUpdates", tgbotapi.Params(p))
+}
+
+// takeIn hands updates to the sink in order. The returned offset is behind the
+// last one that is durable, or that holds nothing for the bot.
+func (a *Adapter) takeIn(ctx context.Context, sink chat.Sink, raws []json.RawMessage, offset int) (int, error) {
+	for _, raw := range raws {
+		u, err := decode(raw)
+		if u.ID < offset {
+			continue
+		}
+		if err != nil {
+			a.log.Warn("an update cannot be read and is skipped", zap.Int("update", u.ID), zap.Error(err))
+		} else if ev := a.event(u); ev != nil {
+			if err := sink(ctx, ev); err != nil {
+				return offset, err
+			}
+		}
+		if u.ID > 0 {
+			offset = u.ID + 1
+		}
+	}
+	return offset, nil
+}
+
+// explain names the cause of a conflict, and removes a webhook that keeps polls
+// out; no pending update is dropped.
+func (a *Adapter) explain(ctx context.Context, err error) error {
+	var e *tgbotapi.Error
+	if !errors.As(err, &e) || e.Code != http.StatusConflict {
+		return err
+	}
+	info, ierr := call[tgbotapi.WebhookInfo](ctx, a.api, "getWebhookInfo", nil)
+	if ierr == nil && info.URL != "" {
+		if _, derr := call[bool](ctx, a.api, "deleteWebhook", nil); derr != nil {
+			return fmt.Errorf("a webhook is set for this bot and could not be removed: %w", derr)
+		}
+		return errors.New("a webhook was set for this bot; it is removed, since platforms.telegram says mode: poll")
+	}
+	return errors.New("another process polls this bot (409): stop it there, or give each its own bot")
+}
+
+// me asks who the bot is, once.
+func (a *Adapter) me(ctx context.Context) (tgbotapi.User, error) {
+	a.mu.Lock()
+	self := a.self
+	a.mu.Unlock()
+	if self != nil {
+		return *self, nil
+	}
+	u, err := call[tgbotapi.User](ctx, a.api, "getMe", nil)
+	if err != nil {
+		return u, err
+	}
+	a.mu.Lock()
+	a.self, a.priv = &u, !u.CanReadAllGroupMessages
+	a.mu.Unlock()
+	return u, nil
+}
+
+// bot is who the bot is, as far as known.
+func (a *Adapter) bot() tgbotapi.User {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.self == nil {
+		return tgbotapi.User{}
+	}
+	return *a.self
+}
+
+func (a *Adapter) origin() chat.Origin {
+	return chat.Origin{Address: chat.Address{Account: a.account}, At: time.Now()}
+}
+
+// healing is the growing wait after errors in a row, told to the gateway.
+type healing struct {
+	a       *Adapter
+	sink    chat.Sink
+	failed  int
+	reason  string
+	healthy bool
+}
+
+func (a *Adapter) newHealing(sink chat.Sink) *healing { return &healing{a: a, sink: sink} }
+
+// wait tells what is wrong and waits: longer with each failure, or as long as the
+// server asked.
+func (h *healing) wait(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	d := min(h.a.heal<<min(h.failed, 5), 30*h.a.heal)
+	d = time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+	var api *tgbotapi.Error
+	if errors.As(err, &api) && api.RetryAfter > 0 {
+		d = time.Duration(api.RetryAfter) * time.Second
+	}
+	h.failed++
+	if reason := err.Error(); h.healthy || reason != h.reason {
+		h.healthy, h.reason = false, reason
+		h.tell(ctx, chat.ConnectionChanged{Origin: h.a.origin(), State: chat.Reconnecting, Reason: reason})
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (h *healing) connected(ctx context.Context) {
+	if !h.healthy {
+		h.healthy = true
+		h.tell(ctx, chat.ConnectionChanged{Origin: h.a.origin(), State: chat.Connected})
+	}
+	h.failed = 0
+}
+
+func (h *healing) tell(ctx context.Context, ev chat.ConnectionChanged) {
+	if err := h.sink(ctx, ev); err != nil {
+		h.a.log.Debug("connection state", zap.Error(err))
+	}
+}
