@@ -242,6 +242,23 @@ func TestCooldown(t *testing.T) {
 	})
 }
 
+// TestAnswerEndsCooldown: a model that answers again is first again.
+func TestAnswerEndsCooldown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{begun: time.Now(), steps: map[llm.ModelID][]step{"a/m": {fail(llm.KindAuth), good}, "b/m": {good}}}
+		s := newSet(t, p, 0)
+		both, alone := s.Chain(Chain{Model: "a/m", Fallback: []llm.ModelID{"b/m"}}), s.Chain(Chain{Model: "a/m"})
+		for _, c := range []llm.Provider{both, both, alone, both} {
+			if _, err := llm.Collect(t.Context(), c.Stream(t.Context(), &llm.Request{})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff([]string{"a/m@0s", "b/m@0s", "b/m@0s", "a/m@0s", "a/m@0s"}, p.calls); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestNamedModelComesFirst: a request may name a model of its own; the chain is
 // what it falls back to.
 func TestNamedModelComesFirst(t *testing.T) {

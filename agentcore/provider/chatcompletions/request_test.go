@@ -3,6 +3,7 @@ package chatcompletions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -167,7 +168,7 @@ func TestWireIDs(t *testing.T) {
 			var calls []string
 			for _, id := range ids {
 				wire := w.call(id)
-				if seen[wire] || !w.fits(wire) {
+				if seen[wire] || len(wire) > maxID || short && len(wire) != 9 || !w.fits(wire) {
 					t.Fatalf("wire id %q of %q", wire, id)
 				}
 				seen[wire] = true
@@ -180,6 +181,34 @@ func TestWireIDs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestImagesOfResults is PRV-031: they go into the next user message, or into one
+// of their own.
+func TestImagesOfResults(t *testing.T) {
+	image := llm.Part{Image: &llm.Image{MIME: "image/png", Data: []byte("x")}}
+	call := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}}}
+	result := llm.Message{Role: llm.ToolRole, ToolCallID: "a", Parts: []llm.Part{{Text: "seen"}, image}}
+	for name, c := range map[string]struct {
+		after []llm.Message
+		want  []string // roles
+		parts int      // of the user message with the image
+	}{
+		"nothing follows":   {nil, []string{"user", "assistant", "tool", "user"}, 2},
+		"a user message":    {[]llm.Message{llm.Text(llm.User, "and?")}, []string{"user", "assistant", "tool", "user"}, 2},
+		"an answer follows": {[]llm.Message{llm.Text(llm.Assistant, "so")}, []string{"user", "assistant", "tool", "user", "assistant"}, 2},
+	} {
+		req := &llm.Request{Model: testModel, Messages: append([]llm.Message{llm.Text(llm.User, "q"), call, result}, c.after...)}
+		var roles []string
+		body := bodyOf(t, newClient(t, Config{BaseURL: "http://127.0.0.1:1"}), req)["messages"].([]any)
+		for _, m := range body {
+			roles = append(roles, m.(map[string]any)["role"].(string))
+		}
+		parts, _ := body[3].(map[string]any)["content"].([]any)
+		if diff := cmp.Diff(c.want, roles); diff != "" || len(parts) != c.parts || !strings.Contains(fmt.Sprint(parts), "image_url") {
+			t.Errorf("%s: parts %v, roles (-want +got):\n%s", name, parts, diff)
+		}
+	}
 }
 
 // TestNoGPT6ToolsHere: the library knows that these models want another API.

@@ -140,8 +140,13 @@ func TestFinishReasons(t *testing.T) {
 	if _, err := f.add([]byte(`{"choices":[{"delta":{"content":"x"},"finish_reason":""}]}`)); err != nil || f.finish != "" {
 		t.Errorf("finish %q, %v", f.finish, err)
 	}
+	// a reason stays although pieces without one follow
+	r, _ := foldAll(&llm.Request{}, dialect{}, `{"choices":[{"delta":{"content":"x"},"finish_reason":"length"}]}`, `{"choices":[{"delta":{},"finish_reason":null}]}`)
+	if r.Finish != llm.FinishLength {
+		t.Errorf("the reason was forgotten: %s", r.Finish)
+	}
 	// some servers say stop although there are calls
-	r, _ := foldAll(&llm.Request{}, dialect{}, callChunks(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`)[0],
+	r, _ = foldAll(&llm.Request{}, dialect{}, callChunks(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`)[0],
 		`{"choices":[{"delta":{},"finish_reason":"stop"}]}`)
 	if r.Finish != llm.FinishToolCalls {
 		t.Errorf("stop with calls: %s", r.Finish)

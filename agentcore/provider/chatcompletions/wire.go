@@ -84,7 +84,7 @@ func (x *exchange) open(resp *http.Response) error {
 		return classify(resp.StatusCode, resp.Header, body)
 	}
 	closer := resp.Body
-	br := bufio.NewReaderSize(&lively{resp.Body, x.watch}, 16<<10)
+	br := bufio.NewReader(&lively{resp.Body, x.watch})
 	x.body = br
 	c := &cleaner{src: br, x: x}
 	switch kind := sniff(br); kind {

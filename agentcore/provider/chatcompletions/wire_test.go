@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -61,6 +63,7 @@ func TestStreamFaults(t *testing.T) {
 		{"a long line", sse(`{"choices":[{"delta":{"content":"`+strings.Repeat("x", 100_000)+`"}}]}`, stop) + done, strings.Repeat("x", 100_000), ""},
 		{"byte order mark", "\uFEFF" + sse(textA, stop) + done, "a", ""},
 		{"PST-028 plain JSON", "{\n \"choices\": [{\"message\": {\"content\": \"hi\"}, \"finish_reason\": \"stop\"}],\n \"usage\": {\"prompt_tokens\": 3}\n}", "hi", ""},
+		{"PST-028 plain JSON without a reason", `{"choices":[{"message":{"content":"hi"}}]}`, "hi", ""},
 		{"PST-017 nothing at all", "", "", llm.KindNetwork},
 		{"PST-017 only [DONE]", done, "", llm.KindNetwork},
 		{"only comments", ": ping\n\n", "", llm.KindNetwork},
@@ -138,26 +141,62 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// unending is a body that stays open until the request is abandoned.
+type unending struct {
+	io.Reader
+	ctx context.Context
+}
+
+func (u unending) Read(p []byte) (int, error) {
+	if n, err := u.Reader.Read(p); err == nil {
+		return n, nil
+	}
+	<-u.ctx.Done()
+	return 0, u.ctx.Err()
+}
+
+func (unending) Close() error { return nil }
+
+type unendingStream string
+
+func (s unendingStream) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: unending{strings.NewReader(string(s)), r.Context()}}, nil
+}
+
 // TestSettle: an answer whose reason has come is complete although the server
-// never ends it.
+// never ends it, and [DONE] ends it at once.
 func TestSettle(t *testing.T) {
-	srv := providertest.NewServer(t, providertest.Options{})
-	srv.Enqueue(providertest.Answer{Raw: sse(textA, stop), End: providertest.EndSilent})
-	r, err := ask(t.Context(), newClient(t, Config{BaseURL: srv.BaseURL(), Idle: 30 * time.Millisecond}))
-	if err != nil || r.Message.Text() != "a" || r.Finish != llm.FinishStop {
-		t.Errorf("%+v, %v", r, err)
+	for raw, want := range map[string]time.Duration{
+		sse(textA, stop):        settleTime,
+		sse(textA, stop) + done: 50 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := New(Config{Name: "test", BaseURL: "http://recorded"}, Deps{HTTP: &http.Client{Transport: unendingStream(raw)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			r, err := ask(t.Context(), c)
+			if err != nil || r.Message.Text() != "a" || r.Finish != llm.FinishStop || time.Since(begun) != want {
+				t.Errorf("%+v, %v after %s, want %s", r, err, time.Since(begun), want)
+			}
+		})
 	}
 }
 
 // TestConnectionIsUsedAgain: after [DONE] the rest is read, so that the next call
-// needs no new connection.
+// needs no new connection, although the end comes a little later.
 func TestConnectionIsUsedAgain(t *testing.T) {
-	srv := providertest.NewServer(t, providertest.Options{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, sse(textA, stop)+done)
+		_ = http.NewResponseController(w).Flush()
+		<-time.After(time.Millisecond)
+	}))
+	defer srv.Close()
 	dials := 0
 	tr := transport()
-	dial := tr.DialContext
-	tr.DialContext = countDials(&dials, dial)
-	c, err := New(Config{Name: "test", BaseURL: srv.BaseURL()}, Deps{HTTP: &http.Client{Transport: tr}})
+	tr.DialContext = countDials(&dials, tr.DialContext)
+	c, err := New(Config{Name: "test", BaseURL: srv.URL}, Deps{HTTP: &http.Client{Transport: tr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +208,16 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 	if dials != 1 {
 		t.Errorf("%d connections for 5 calls", dials)
+	}
+}
+
+// TestKeysStayOutOfErrors: some servers repeat the key that they refuse.
+func TestKeysStayOutOfErrors(t *testing.T) {
+	srv := providertest.NewServer(t, providertest.Options{})
+	srv.Enqueue(providertest.Answer{Status: 401, Body: `{"error":{"message":"no such key: sk-very-secret-1234"}}`})
+	_, err := ask(t.Context(), newClient(t, Config{BaseURL: srv.BaseURL()}))
+	if err == nil || strings.Contains(err.Error(), "very-secret") || !strings.Contains(err.Error(), "no such key") {
+		t.Errorf("error: %v", err)
 	}
 }
 

@@ -25,12 +25,9 @@ var (
 		"request too large", "request_too_large", "request entity too large", "exceeds context limit", "exceed context limit",
 		"input length", "exceeds the limit of", "model_max_prompt_tokens_exceeded", "tokens_limit_reached",
 	}
-	// notOverflowWords: the limit of the answer, not the prompt, or a rate.
-	notOverflowWords = []string{
-		"max_tokens is too large", "unsupported parameter", "max_completion_tokens is too large", "please wait", "per minute",
-		"image exceeds", "image size",
-	}
-	billingWords = []string{
+	// notOverflowWords: a rate, or the size of an image.
+	notOverflowWords = []string{"please wait", "image exceeds"}
+	billingWords     = []string{
 		"insufficient_quota", "insufficient_credits", "insufficient_balance", "insufficient balance", "insufficient credits",
 		"insufficient funds", "insufficient quota", "billing_hard_limit", "billing hard limit", "billing_not_active",
 		"credit balance", "exceeded your current quota", "out of credits", "add credits", "not enough credits", "requires more credits",
