@@ -23,6 +23,7 @@ const (
 	stateDuplicate  = "23505"
 	stateForeignKey = "23503"
 	stateNull       = "23502"
+	stateSyntax     = "22P02"
 )
 
 // explain says what failed and makes the error match record's where a caller can
@@ -56,6 +57,9 @@ func kindOf(err error) error {
 		return record.ErrConflict
 	// A message whose session is not there has no sequence.
 	case pg.Code == stateNotFound, pg.Code == stateForeignKey, pg.Code == stateNull && pg.ColumnName == "session_id":
+		return record.ErrNotFound
+	// People type ids; one that is no UUID names nothing.
+	case pg.Code == stateSyntax && strings.Contains(pg.Message, "uuid"):
 		return record.ErrNotFound
 	case notServing(pg.Code):
 		return record.ErrUnavailable

@@ -227,7 +227,7 @@ func TestMoveTo(t *testing.T) {
 	bob.From.ID, bob.Key = "fake:bob", "b"
 	foreign := w.receive(bob).Conversation.Session
 	item := w.receive(said("cmd", "/resume")).Item
-	for _, id := range []record.SessionID{foreign, record.SessionID(record.NewID()), ""} {
+	for _, id := range []record.SessionID{foreign, record.SessionID(record.NewID()), "", "x; DROP TABLE"} {
 		_, err := w.EndItems(t.Context(), k.fence, []record.InboxItem{item}, "resumed", record.MoveTo{Session: id}, nil)
 		w.want(err, record.ErrNotFound)
 	}

@@ -10,11 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// text makes any bytes storable in a text column: NUL, invalid UTF-8 and lone
-// surrogates become U+FFFD (PGS-005).
+// text makes any bytes storable in a text column: NUL, and each byte that is not
+// UTF-8 (so also lone surrogates), becomes U+FFFD (PGS-005). It is what encoding
+// as JSON does, so that an id reads the same in a text and in a json column.
 func text[T ~string](s T) string {
-	v := strings.ToValidUTF8(string(s), "\uFFFD")
-	return strings.ReplaceAll(v, "\x00", "\uFFFD")
+	v := string(s)
+	if utf8.ValidString(v) && strings.IndexByte(v, 0) < 0 {
+		return v
+	}
+	return strings.Map(func(r rune) rune {
+		if r == 0 {
+			return utf8.RuneError
+		}
+		return r
+	}, v)
 }
 
 // bounded is text of at most limit bytes, for columns under a btree index, which

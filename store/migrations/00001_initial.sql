@@ -39,6 +39,7 @@ CREATE TABLE conversations (
     active_at      timestamptz NOT NULL DEFAULT now(),
     UNIQUE (account, chat, thread, participant)
 );
+CREATE INDEX conversations_direct ON conversations (participant) WHERE kind = 'direct';
 CREATE INDEX conversations_owner ON conversations (owner) WHERE owner IS NOT NULL;
 
 CREATE TABLE sessions (
