@@ -121,7 +121,8 @@ func (t *turn) acting(ctx context.Context) (record.TurnState, error) {
 		}
 		if err := t.perform(ctx, jobs); err != nil {
 			var own *toolError
-			if ctx.Err() == nil && errors.As(err, &own) {
+			away := errors.Is(err, record.ErrUnavailable) || errors.Is(err, record.ErrFenced)
+			if ctx.Err() == nil && errors.As(err, &own) && !away {
 				return record.TurnFailed, err
 			}
 			return t.broken(ctx, err)

@@ -147,6 +147,19 @@ func TestToolErrorEndsTheTurn(t *testing.T) {
 	b.next("again")
 }
 
+// A tool that the database failed suspends the turn like the journal does.
+func TestToolWithoutDatabaseSuspends(t *testing.T) {
+	for _, cause := range []error{record.ErrUnavailable, record.ErrFenced} {
+		broken := makeTool("broken", tool.Spec{}, func(context.Context, tool.Call, string) (tool.Result, error) {
+			return tool.Result{}, fmt.Errorf("notes: %w", cause)
+		})
+		b := newBench(t, with(broken), agentcoretest.Call(agentcoretest.Tool("1", "broken", "{}")))
+		if res := b.run(t.Context()); res.State != record.TurnSuspended {
+			t.Errorf("%v: %+v", cause, res)
+		}
+	}
+}
+
 func TestResultsAreBounded(t *testing.T) { // TOL-003, PST: NUL and broken UTF-8 can be stored
 	big := makeTool("big", tool.Spec{Parallel: true}, func(context.Context, tool.Call, string) (tool.Result, error) {
 		return tool.Result{Text: "begin\x00\xff" + strings.Repeat("日", 700_000) + "end"}, nil
@@ -339,6 +352,12 @@ func TestMoreIterations(t *testing.T) {
 	}
 	if g := b.journal.Turn().Budget.Granted; g != 3 {
 		t.Errorf("%d granted are durable, want 3", g)
+	}
+	b = newBench(t, nil, more("a"), agentcoretest.Say("done"))
+	b.req.Turn.Budget = record.Budget{Initial: 2, Step: 2, Cap: 5}
+	b.run(t.Context())
+	if g := b.journal.Turn().Budget.Granted; g != 2 {
+		t.Errorf("the model was told of a grant that is not durable: %d", g)
 	}
 	b = newBench(t, nil, more("a"), agentcoretest.Say("done"))
 	b.run(t.Context())

@@ -359,6 +359,12 @@ func TestAnswerCutAtTheOutputLimit(t *testing.T) {
 	if res := b.run(t.Context()); strings.Count(res.Text, "same") != 1 || res.Iterations != 2 {
 		t.Errorf("a repeated piece is kept: %+v", res)
 	}
+	b = newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) {
+		d.Facts = func(llm.ModelID) llm.Facts { return llm.Facts{ContextWindow: 1000} }
+	}, agentcoretest.Play(llm.TextDelta{Text: "the window is"}, llm.Finished{Reason: llm.FinishLength, Usage: llm.Usage{Input: 900, Output: 60}}))
+	if res := b.run(t.Context()); !strings.HasPrefix(res.Text, "the window is\n\n*(") || res.State != record.TurnDone {
+		t.Errorf("continued in a full window: %+v", res)
+	}
 	b = newBench(t, nil, agentcoretest.Cut(""))
 	if res := b.run(t.Context()); res.State != record.TurnFailed || !strings.Contains(res.Text, "thinking") {
 		t.Errorf("only thinking: %+v", res)
@@ -381,7 +387,7 @@ func TestCutToolCallIsNeverRun(t *testing.T) { // PRV-019
 		t.Errorf("asked again without a word: %+v", r)
 	}
 	b = newBench(t, with(spy), cut, cut, cut, cut)
-	if res := b.run(t.Context()); res.State != record.TurnFailed || ran {
+	if res := b.run(t.Context()); res.State != record.TurnFailed || ran || !strings.Contains(res.Text, "output limit") {
 		t.Errorf("%+v", res)
 	}
 }

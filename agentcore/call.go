@@ -54,7 +54,7 @@ func (t *turn) calling(ctx context.Context) (record.TurnState, error) {
 	switch {
 	case t.last != "":
 		return t.wound(strings.Join(append(t.answer.fragments, text), "")), nil
-	case !t.answer.acted && t.restarted():
+	case !t.answer.acted && (t.stale || t.restarted()):
 		return t.again(), nil
 	case len(resp.Message.ToolCalls) > 0 && cut:
 		return t.cutCall()
@@ -121,6 +121,8 @@ func (t *turn) restartable(ctx context.Context) (context.Context, func()) {
 	return ctx, func() {
 		cancel(nil)
 		<-done
+		// The signal may come as the answer ends: it is taken all the same.
+		t.stale = t.stale || errors.Is(context.Cause(ctx), errJoined)
 	}
 }
 

@@ -15,6 +15,8 @@ type CompactRequest struct {
 	Trigger engine.Trigger
 	// Topic focuses the summary.
 	Topic string
+	// PlatformHint is as in Request, for the child's system prompt.
+	PlatformHint string
 }
 
 // NeedsCompression says whether the next prompt of the conversation would be over
@@ -46,18 +48,12 @@ func (a *Agent) Compact(ctx context.Context, r CompactRequest) (engine.Result, e
 	if err != nil || res.Outcome != engine.Compressed {
 		return res, err
 	}
-	prompt, err := t.systemPrompt(ctx)
-	if err != nil {
-		return engine.Result{}, err
-	}
-	c := &res.Compression
-	c.Child.ID, c.Child.SystemPrompt, c.Child.Model = record.SessionID(record.NewID()), prompt, t.session.Model
-	return res, nil
+	return res, t.complement(ctx, &res.Compression)
 }
 
 // reading loads a session without a turn of its own.
 func (a *Agent) reading(ctx context.Context, r CompactRequest) (*turn, error) {
-	t, err := a.turn(Request{Conversation: r.Conversation, Journal: r.Journal})
+	t, err := a.turn(Request{Conversation: r.Conversation, Journal: r.Journal, PlatformHint: r.PlatformHint})
 	if err != nil {
 		return nil, err
 	}

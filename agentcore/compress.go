@@ -70,15 +70,10 @@ func (t *turn) compressing(ctx context.Context) (record.TurnState, error) {
 // swap commits the compression and goes on in the child.
 func (t *turn) swap(ctx context.Context, res engine.Result) (record.TurnState, error) {
 	c := res.Compression
-	c.Parent, c.Turn, c.UpTo = t.session, t.row.ID, t.newestSeq("")
-	if c.Child.ID == "" {
-		c.Child.ID = record.SessionID(record.NewID())
-	}
-	prompt, err := t.systemPrompt(ctx)
-	if err != nil {
+	if err := t.complement(ctx, &c); err != nil {
 		return t.broken(ctx, err)
 	}
-	c.Child.SystemPrompt, c.Child.Model = prompt, t.session.Model
+	c.Turn = t.row.ID
 	child, err := t.req.Journal.Swap(ctx, c)
 	if errors.Is(err, record.ErrConflict) {
 		// The lineage moved; the turn goes on uncompressed where it stands.
@@ -93,6 +88,18 @@ func (t *turn) swap(ctx context.Context, res engine.Result) (record.TurnState, e
 	t.session, t.row.Session = child, child.ID
 	t.stale = true
 	return record.TurnPreparing, nil
+}
+
+// complement adds what the engine does not know of the child: its id and a system
+// prompt with what memory holds now.
+func (t *turn) complement(ctx context.Context, c *record.Compression) error {
+	prompt, err := t.systemPrompt(ctx)
+	if err != nil {
+		return err
+	}
+	c.Parent, c.UpTo = t.session, t.newestSeq("")
+	c.Child.ID, c.Child.SystemPrompt, c.Child.Model = record.SessionID(record.NewID()), prompt, t.session.Model
+	return nil
 }
 
 // reload reads session and history again.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/agentcore"
 	"parley/agentcore/agentcoretest"
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
@@ -141,5 +142,37 @@ func TestIneffectiveCompressionIsCounted(t *testing.T) {
 		if s, _ := b.journal.Session(t.Context()); s.Ineffective != want {
 			t.Errorf("limit %d: %d ineffective, want %d", limit, s.Ineffective, want)
 		}
+	}
+}
+
+// Between turns the child is made complete and nothing is changed; its prompt has
+// the memory of the conversation's person.
+func TestCompactOutsideATurn(t *testing.T) {
+	s := newShelf()
+	s.docs["person:x:9 USER.md"] = "Likes tea."
+	b := newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) { d.Notes = s })
+	b.engine.DecideFunc = func(s engine.State) engine.Decision { return engine.Decision{Compress: s.Trigger == engine.Between} }
+	b.engine.CompressFunc = func(_ context.Context, in engine.Input) (engine.Result, error) { return summarised(in), nil }
+	req := agentcore.CompactRequest{Conversation: b.req.Conversation, Journal: b.journal, Trigger: engine.Between, PlatformHint: "A small screen."}
+	req.Conversation.Key.Participant = "x:9"
+	if res, err := b.agent.Compact(t.Context(), req); err != nil || res.Outcome != engine.NothingToDo {
+		t.Errorf("an empty conversation: %+v %v", res, err)
+	}
+	if _, err := b.journal.Append(t.Context(), record.Message{Role: llm.User, Content: "a"}, record.Message{Role: llm.Assistant, Content: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if needs, err := b.agent.NeedsCompression(t.Context(), req); err != nil || !needs {
+		t.Errorf("%v %v", needs, err)
+	}
+	res, err := b.agent.Compact(t.Context(), req)
+	c := res.Compression
+	if err != nil || c.Child.ID == "" || c.Parent.ID != b.req.Conversation.Session || c.UpTo != 2 {
+		t.Errorf("%+v %v", c, err)
+	}
+	if p := c.Child.SystemPrompt; !strings.Contains(p, "Likes tea") || !strings.Contains(p, "small screen") {
+		t.Error(p)
+	}
+	if b.rows() != "user, assistant" {
+		t.Error("something was changed")
 	}
 }

@@ -193,7 +193,13 @@ func TestInterruptLetsAWriterFinish(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{Text: "killed"}, nil
 		})
-		b := newBench(t, with(write, read), agentcoretest.Call(agentcoretest.Tool("w", "write", "{}"), agentcoretest.Tool("r", "read", "{}")))
+		stubborn := make(chan struct{})
+		deaf := makeTool("deaf", tool.Spec{Parallel: true, ReadOnly: true}, func(context.Context, tool.Call, string) (tool.Result, error) {
+			<-stubborn
+			return tool.Result{Text: "late"}, nil
+		})
+		b := newBench(t, with(write, read, deaf),
+			agentcoretest.Call(agentcoretest.Tool("w", "write", "{}"), agentcoretest.Tool("r", "read", "{}"), agentcoretest.Tool("d", "deaf", "{}")))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan *agentcore.Result)
 		go func() { done <- b.run(ctx) }()
@@ -205,12 +211,18 @@ func TestInterruptLetsAWriterFinish(t *testing.T) {
 			t.Fatal("the writer was not waited for")
 		default:
 		}
+		begun := time.Now()
 		close(finish)
 		res := <-done
-		if got := b.results(); res.State != record.TurnInterrupted || got["w"] != "written" || !strings.Contains(got["r"], "Interrupted") {
+		if got := b.results(); res.State != record.TurnInterrupted || got["w"] != "written" || !strings.Contains(got["r"], "Interrupted") || !strings.Contains(got["d"], "Interrupted") {
 			t.Errorf("%s %v", res.State, got)
 		}
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("took %v after the writer", took)
+		}
 		b.next("and now?")
+		close(stubborn)
+		b.agent.Wait()
 	})
 }
 

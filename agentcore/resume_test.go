@@ -188,6 +188,24 @@ func TestJoinRestartsTheCall(t *testing.T) {
 	})
 }
 
+// The signal is taken although the answer ends at that moment.
+func TestJoinAsTheAnswerEnds(t *testing.T) {
+	b := newBench(t, nil)
+	restart := make(chan struct{}, 1)
+	b.req.Restart = restart
+	b.model.Then(func(ctx context.Context, _ *llm.Request, yield func(llm.Event, error) bool) {
+		if _, err := b.journal.Append(context.Background(), record.Message{Role: llm.User, Content: "and this"}); err != nil {
+			t.Error(err)
+		}
+		restart <- struct{}{}
+		<-ctx.Done()
+		_ = yield(llm.ToolCallDelta{ID: "c", Name: "current_time", Arguments: "{}"}, nil) && yield(llm.Finished{Reason: llm.FinishToolCalls}, nil)
+	}, agentcoretest.Say("both"))
+	if res := b.run(t.Context()); res.Text != "both" || b.rows() != "user, user, assistant" {
+		t.Errorf("%+v, %s", res, b.rows())
+	}
+}
+
 // CON-008: a message that joins while the answer is being committed is answered
 // too; the answer that did not see it is dropped.
 func TestJoinAtTheVeryEnd(t *testing.T) {

@@ -64,6 +64,7 @@ func (a *Agent) turn(req Request) (*turn, error) {
 	t := &turn{a: a, req: req, row: req.Turn, decided: map[string]record.Approval{}, events: make(chan Event, 64)}
 	t.row.ID = cmp.Or(t.row.ID, req.TaskID, record.TurnID(record.NewID()))
 	t.row.Conversation = cmp.Or(t.row.Conversation, req.Conversation.ID)
+	t.row.Person = cmp.Or(t.row.Person, req.Conversation.Key.Participant)
 	t.row.Trust = cmp.Or(t.row.Trust, record.TrustUser)
 	if t.row.Budget.Initial == 0 {
 		t.row.Budget = a.cfg.Budget(t.row.Trust)
