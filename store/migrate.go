@@ -123,10 +123,13 @@ func versions(ctx context.Context, conn *pgx.Conn) (current, target int64, err e
 		}
 		target = max(target, v)
 	}
-	var known bool
-	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'goose_db_version')`).Scan(&known)
-	if err == nil && known {
-		err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&current)
+	// The search path goes on to public where its first schema is not there yet.
+	var schema string
+	err = conn.QueryRow(ctx, `SELECT coalesce(min(schemaname), '') FROM pg_tables
+		WHERE tablename = 'goose_db_version' AND schemaname = coalesce(nullif($1, ''), current_schema())`, schemaOf(conn.Config())).Scan(&schema)
+	if err == nil && schema != "" {
+		table := pgx.Identifier{schema, "goose_db_version"}.Sanitize()
+		err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM `+table+` WHERE is_applied`).Scan(&current)
 	}
 	return current, target, explain("read the schema's version", err)
 }

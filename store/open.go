@@ -200,9 +200,13 @@ func (db *DB) dedicated(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
 }
 
-// schemaOf is the first schema of the connection's search path, "" if it is the
-// server's default.
+// schemaOf is the first schema of the connection's search path, "" if it is left
+// to the server.
 func schemaOf(cc *pgx.ConnConfig) string {
 	first, _, _ := strings.Cut(cc.RuntimeParams["search_path"], ",")
-	return strings.Trim(strings.TrimSpace(first), `"`)
+	first = strings.Trim(strings.TrimSpace(first), `"`)
+	if first == "$user" {
+		return ""
+	}
+	return first
 }

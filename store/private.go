@@ -132,7 +132,7 @@ func (p *Private) endWith(signal syscall.Signal, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for ctx.Err() == nil {
-		if gone(p.pid) {
+		if p.place.gone(p.pid) {
 			p.ended()
 			return true
 		}
@@ -148,7 +148,7 @@ func (p *Private) endWith(signal syscall.Signal, limit time.Duration) bool {
 // watchOver notices the server's end, whoever its parent is.
 func (p *Private) watchOver(ctx context.Context) {
 	for ctx.Err() == nil {
-		if gone(p.pid) {
+		if p.place.gone(p.pid) {
 			p.log.Error("the private PostgreSQL has ended", zap.Int("pid", p.pid), zap.String("log", p.place.path("postgres.log")))
 			p.ended()
 			return
@@ -184,7 +184,7 @@ func (p *Private) ensure(ctx context.Context, volatile bool) error {
 		return err
 	}
 	if err := p.ready(ctx, pid, p.place.run); err != nil {
-		if !gone(pid) {
+		if !p.place.gone(pid) {
 			_ = syscall.Kill(pid, syscall.SIGQUIT)
 		}
 		return fmt.Errorf("%w: %s", err, p.place.logTail())
@@ -213,7 +213,7 @@ func (p *Private) ready(ctx context.Context, pid int, socketDir string) error {
 		switch {
 		case err == nil:
 			return nil
-		case gone(pid):
+		case p.place.gone(pid):
 			return errEnded
 		case ctx.Err() != nil:
 			return fmt.Errorf("store: the private PostgreSQL does not get ready: %w", err)

@@ -232,14 +232,14 @@ func (at place) postmaster() (postmaster, bool) {
 	}
 	lines := strings.Split(string(b), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
-	if err != nil || pid <= 0 || gone(pid) {
+	if err != nil || pid <= 0 {
 		return postmaster{}, false
 	}
 	pm := postmaster{pid: pid, socketDir: at.run}
 	if len(lines) > 4 && lines[4] != "" {
 		pm.socketDir = lines[4]
 	}
-	if !strings.Contains(commandLine(pid), at.path("data")) {
+	if at.gone(pid) {
 		_ = os.Remove(name)
 		_ = os.Remove(pm.socketDir + socketName + ".lock")
 		return postmaster{}, false
@@ -259,10 +259,12 @@ func commandLine(pid int) string {
 	return string(out)
 }
 
-// gone says whether a process has ended. A child of ours that has is buried.
-func gone(pid int) bool {
+// gone says whether a process is no longer this place's server: it has ended, is a
+// zombie that its parent has not buried, or another process has its number. A child
+// of ours that has ended is buried here.
+func (at place) gone(pid int) bool {
 	if wpid, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err == nil && wpid == pid {
 		return true
 	}
-	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || !strings.Contains(commandLine(pid), at.path("data"))
 }

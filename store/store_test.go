@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,5 +25,12 @@ var (
 // Nothing that the store starts may outlive it. The shared server's own watch
 // lives as long as the test binary.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperDir); dir != "" {
+		if err := helper(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("parley/store.(*Private).watchOver"))
 }
