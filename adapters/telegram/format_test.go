@@ -91,6 +91,7 @@ func TestComposeProgress(t *testing.T) {
 	if got := compose(m).html; visible(got) > textLimit || !strings.Contains(got, "new") || strings.Contains(got, "older") {
 		t.Errorf("progress does not give way: %d units, %.40s", visible(got), got)
 	}
+	m = chat.Outgoing{Text: strings.Repeat("**x**", 815), Progress: []string{"a line of progress that is long enough"}}
 	if got := len(utf16.Encode([]rune(compose(m).text))); got > textLimit {
 		t.Errorf("the plain form has %d units", got)
 	}

@@ -44,6 +44,7 @@ type Adapter struct {
 	api     *client
 	log     *zap.Logger
 	poll    time.Duration
+	grace   time.Duration
 	heal    time.Duration
 
 	mu   sync.Mutex
@@ -82,7 +83,7 @@ func New(cfg Config, deps Deps) (*Adapter, error) {
 		deps.HTTP = newHTTP()
 	}
 	a := &Adapter{
-		cfg: cfg, account: chat.AccountID("telegram/" + cfg.Name), log: deps.Log, poll: deps.Poll, heal: deps.Heal,
+		cfg: cfg, account: chat.AccountID("telegram/" + cfg.Name), log: deps.Log, poll: deps.Poll, grace: pollGrace, heal: deps.Heal,
 		api: &client{base: strings.TrimRight(cfg.APIBase, "/"), token: cfg.Token, http: deps.HTTP},
 	}
 	return a, nil
@@ -143,7 +144,7 @@ func (a *Adapter) updates(ctx context.Context, offset int, poll time.Duration) (
 	if err := p.json("allowed_updates", []string{"message", "edited_message", "callback_query"}); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, poll+pollGrace) // a wedged poll ends too (REC-005)
+	ctx, cancel := context.WithTimeout(ctx, poll+a.grace) // a wedged poll ends too (REC-005)
 	defer cancel()
 	return request[[]json.RawMessage](ctx, a.api, "getUpdates", tgbotapi.Params(p))
 }
