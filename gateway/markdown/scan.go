@@ -217,8 +217,8 @@ func (s *scanner) list(n *ast.List, open []container) {
 		marker, fresh := string(n.Marker), ""
 		if n.IsOrdered() {
 			marker = strconv.Itoa(number) + marker
-			if !strings.HasPrefix(s.src[item.Pos():], marker) {
-				fresh = strconv.Itoa(number) // "1. 1. 1." counts up, but not across parts
+			if s.renumbers(item, marker) {
+				fresh = strconv.Itoa(number)
 			}
 			number++
 		}
@@ -226,8 +226,25 @@ func (s *scanner) list(n *ast.List, open []container) {
 			s.lines = append(s.lines, line{start: s.lineStart(item.Pos()), rank: byItem,
 				outer: frame{containers: open}, marker: fresh})
 		}
+		if len(marker) >= item.Offset { // too wide for what the item's lines are indented by
+			marker = "1" + string(n.Marker)
+		}
 		s.blocks(item, append(open[:len(open):len(open)], container{marker, max(item.Offset, len(marker)+1)}))
 	}
+}
+
+// renumbers says that an item at the head of a part must be given its number: "1.
+// 1. 1." counts up, but not across parts. A number of another width would move the
+// item's further lines out of it, so an item that has any keeps the one it has.
+func (s *scanner) renumbers(item *ast.ListItem, marker string) bool {
+	at := s.src[item.Pos():]
+	if strings.HasPrefix(at, marker) {
+		return false
+	}
+	digits := len(at) - len(strings.TrimLeft(at, "0123456789"))
+	only := item.FirstChild()
+	return digits == len(marker)-1 ||
+		only == item.LastChild() && (only == nil || only.Kind() == ast.KindTextBlock && only.Lines().Len() == 1)
 }
 
 // paragraph lists the lines of a block of inline content.

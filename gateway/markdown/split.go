@@ -30,7 +30,7 @@ func Split(s string, l chat.Limits) []string {
 // that is larger than a message is cut between runes). A code fence that the cut
 // falls into is closed and opened again with its info string, and so are quotes,
 // lists (an item that goes on shows no second bullet), headings and emphasis; a
-// table's head is repeated. What the parts show, one after the other, is what the
+// table's head is repeated, and the items of a numbered list go on counting. What the parts show, one after the other, is what the
 // text shows, repeated table heads and white space at the cuts aside
 // (SPL-002, SPL-005, SPL-007, SPL-015).
 //
