@@ -43,13 +43,13 @@ type world struct {
 	lastID    int64 // message ids of private chats and groups are one sequence
 	files     map[string]*File
 	paths     map[string]*File
-	callbacks map[string]bool // query id → answered
+	callbacks map[string]int64 // query id → chat
 	lastFile  int64
 	lastQuery int64
 }
 
 func newWorld() world {
-	return world{chats: map[int64]*chat{}, byName: map[string]int64{}, files: map[string]*File{}, paths: map[string]*File{}, callbacks: map[string]bool{}}
+	return world{chats: map[int64]*chat{}, byName: map[string]int64{}, files: map[string]*File{}, paths: map[string]*File{}, callbacks: map[string]int64{}}
 }
 
 // Open makes a chat known, as when its person pressed Start or the bot was added.
@@ -176,7 +176,7 @@ func (c *chat) act(a Action) {
 func (s *Server) getChat(r *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, err := s.world.reach(r.params["chat_id"])
+	c, err := s.world.find(r.params["chat_id"])
 	if err != nil {
 		return nil, err
 	}
@@ -219,6 +219,20 @@ func (s *Server) membership(chatID int64, by User, out bool) int64 {
 		Old  member   `json:"old_chat_member"`
 		New  member   `json:"new_chat_member"`
 	}{c.info, by.named(), s.opt.now().Unix(), before, now})
+}
+
+// OpenTopic makes a topic, with its service message. Its thread is that message's id.
+func (s *Server) OpenTopic(chatID int64, by User, name string) (updateID, thread int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := by.named()
+	m := &message{chat: s.world.enter(chatID, by), from: &from, topic: true, at: s.opt.now(), extra: map[string]any{
+		"forum_topic_created": map[string]any{"name": name, "icon_color": 0x6FB9F0},
+	}}
+	s.world.add(m)
+	m.thread = m.id
+	m.chat.topics[m.id] = false
+	return s.enqueue(update{kind: "message", chat: chatID, message: m.id}, m), m.id
 }
 
 // CloseTopic makes sending to a topic fail with TOPIC_CLOSED.

@@ -86,7 +86,7 @@ func (s *Server) Press(chatID, messageID int64, data string, by User) (updateID 
 	m := s.known(chatID, messageID)
 	s.world.lastQuery++
 	queryID = fmt.Sprintf("%d", 9_000_000_000+s.world.lastQuery)
-	s.world.callbacks[queryID] = false
+	s.world.callbacks[queryID] = chatID
 	return s.enqueue(update{kind: "callback_query", chat: chatID, message: messageID}, struct {
 		ID       string   `json:"id"`
 		From     User     `json:"from"`
@@ -185,7 +185,7 @@ func (s *Server) learn(body json.RawMessage) (chatID, messageID int64) {
 		m = *about.Message
 		var query string
 		if json.Unmarshal(about.Query, &query) == nil {
-			s.world.callbacks[query] = false
+			s.world.callbacks[query] = m.Chat.ID
 		}
 	}
 	if m.Chat.ID == 0 {

@@ -1,6 +1,7 @@
 package faketelegram
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -11,19 +12,15 @@ type Limits struct {
 	PerSecond      float64 // over all chats; 30
 	ChatPerSecond  float64 // sustained in one chat; 1
 	ChatBurst      float64 // at once in one chat; 4
-	GroupPerMinute float64 // in one group; 20
+	GroupPerMinute int     // in one group, in any sixty seconds; 20
 }
 
 // WithLimits makes the server answer 429 to what is too fast.
 func WithLimits(l Limits) Option {
-	for _, f := range []struct {
-		field *float64
-		value float64
-	}{{&l.PerSecond, 30}, {&l.ChatPerSecond, 1}, {&l.ChatBurst, 4}, {&l.GroupPerMinute, 20}} {
-		if *f.field == 0 {
-			*f.field = f.value
-		}
-	}
+	l.PerSecond = cmp.Or(l.PerSecond, 30)
+	l.ChatPerSecond = cmp.Or(l.ChatPerSecond, 1)
+	l.ChatBurst = cmp.Or(l.ChatBurst, 4)
+	l.GroupPerMinute = cmp.Or(l.GroupPerMinute, 20)
 	return func(o *options) { o.limits = &l }
 }
 
@@ -48,7 +45,15 @@ func (b *bucket) settle(now time.Time, rate, burst float64) time.Duration {
 // chatBudget is what one chat has left.
 type chatBudget struct {
 	second bucket
-	minute bucket
+	minute []time.Time // of the newest messages in a group, as many as a minute allows
+}
+
+// settle says how long until the group may have another message.
+func (b *chatBudget) settle(now time.Time, perMinute int) time.Duration {
+	if len(b.minute) < perMinute {
+		return 0
+	}
+	return b.minute[len(b.minute)-perMinute].Add(time.Minute).Sub(now)
 }
 
 // limiter is the budget over all chats.
@@ -70,7 +75,7 @@ func (s *Server) spend(c *chat) error {
 		c.budget.second.settle(now, l.ChatPerSecond, l.ChatBurst))
 	group := c.info.Type != "private"
 	if group {
-		wait = max(wait, c.budget.minute.settle(now, l.GroupPerMinute/60, l.GroupPerMinute))
+		wait = max(wait, c.budget.settle(now, l.GroupPerMinute))
 	}
 	if wait > 0 {
 		s.record.counters.Limited++
@@ -79,7 +84,7 @@ func (s *Server) spend(c *chat) error {
 	s.limiter.all.spent++
 	c.budget.second.spent++
 	if group {
-		c.budget.minute.spent++
+		c.budget.minute = append(c.budget.minute[max(0, len(c.budget.minute)-l.GroupPerMinute):], now)
 	}
 	return nil
 }

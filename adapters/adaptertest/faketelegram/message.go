@@ -110,7 +110,7 @@ func (m *message) show(c content, at time.Time, history bool) {
 // new messages and not kept.
 func keyboard(r *request, inlineOnly bool) ([][]Button, error) {
 	raw := r.params["reply_markup"]
-	if raw == "" {
+	if raw == "" || raw == "null" {
 		return nil, nil
 	}
 	var markup struct {

@@ -83,7 +83,7 @@ func conflict(reason string) error {
 // allow remembers allowed_updates when the call carries a list that can be read.
 func (q *queue) allow(r *request) {
 	var list []string
-	if raw := r.params["allowed_updates"]; raw != "" && json.Unmarshal([]byte(raw), &list) == nil {
+	if raw := r.params["allowed_updates"]; raw != "" && json.Unmarshal([]byte(raw), &list) == nil && list != nil {
 		q.allowed = list
 	}
 }
@@ -132,6 +132,7 @@ func (s *Server) getUpdates(r *request) (any, error) {
 		s.mu.Lock()
 		s.leave(me)
 		s.mu.Unlock()
+		s.notify(Change{Kind: PollEnded})
 		return []json.RawMessage{}, nil
 	}
 }
@@ -176,6 +177,13 @@ func (s *Server) handOut(batch []update) []json.RawMessage {
 		s.notify(Change{Kind: UpdateTaken, Chat: u.chat, Message: u.message, Update: u.id})
 	}
 	return list
+}
+
+// Polling says whether a getUpdates call is under way.
+func (s *Server) Polling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.poller != nil
 }
 
 // RememberAllowed sets the list of update kinds as an earlier client left it

@@ -32,6 +32,7 @@ const (
 	UpdateTaken                        // handed out to the bot; Chat and Message say about what
 	UpdateConfirmed                    // never to be handed out again
 	PollStarted                        // a getUpdates call waits
+	PollEnded                          // by its timeout, or its client went away
 	WebhookChanged                     //
 )
 

@@ -169,6 +169,9 @@ func respond(w http.ResponseWriter, result any, err error) {
 		if !ok {
 			no = refuse(http.StatusInternalServerError, "Internal Server Error: "+err.Error(), 0, 0)
 		}
+		if no.Parameters != nil && no.Parameters.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(no.Parameters.RetryAfter))
+		}
 		w.WriteHeader(no.Code)
 		body = struct {
 			OK bool `json:"ok"`

@@ -310,15 +310,14 @@ func (s *Server) answerCallbackQuery(r *request) (any, error) {
 	}
 	id := r.params["callback_query_id"]
 	s.mu.Lock()
-	_, known := s.world.callbacks[id]
+	chatID, known := s.world.callbacks[id]
 	if known {
-		s.world.callbacks[id] = true
 		s.record.callbacks = append(s.record.callbacks, CallbackAnswer{id, r.params["text"], r.bool("show_alert"), s.opt.now()})
 	}
 	s.mu.Unlock()
 	if !known {
 		return nil, badRequest("query is too old and response timeout expired or query ID is invalid")
 	}
-	s.notify(Change{Kind: CallbackAnswered, Text: r.params["text"]})
+	s.notify(Change{Kind: CallbackAnswered, Chat: chatID, Text: r.params["text"]})
 	return true, nil
 }

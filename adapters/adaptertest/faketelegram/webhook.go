@@ -3,7 +3,6 @@ package faketelegram
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -167,7 +166,7 @@ func deliver(ctx context.Context, client *http.Client, address, secret string, u
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("Wrong response from the webhook: %s", resp.Status) //nolint:staticcheck // as getWebhookInfo says it
+		return verbatim("Wrong response from the webhook: %s", resp.Status)
 	}
 	return nil
 }
