@@ -1,0 +1,227 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"parley/adapters/telegram"
+	"parley/adapters/web"
+	"parley/agentcore"
+	"parley/agentcore/engine"
+	"parley/agentcore/tool"
+	shell "parley/agentcore/tool/terminal"
+	"parley/config"
+	"parley/config/secret"
+	"parley/gateway"
+	"parley/gateway/chat"
+	"parley/gateway/httpserver"
+	"parley/store/record"
+)
+
+// parts is everything that answers messages, made and not yet running.
+type parts struct {
+	gateway *gateway.Gateway
+	agent   *agentcore.Agent
+	models  *models
+	metrics *metrics
+	// server is nil for chats without HTTP.
+	server *httpserver.Server
+	// page is the web chat, nil if it is off.
+	page *web.Adapter
+}
+
+// wiring is what parts are made from.
+type wiring struct {
+	config *config.Config
+	db     *database
+	log    *zap.Logger
+	models *models
+}
+
+// platforms makes the adapters of all accounts that have a token. THE list of
+// platforms; the chats that are built in are added where they are used.
+func (w wiring) platforms() ([]chat.Adapter, error) {
+	var adapters []chat.Adapter
+	for _, c := range w.config.ActiveTelegram() {
+		t, err := telegram.New(c, telegram.Deps{Log: w.log})
+		if err != nil {
+			return nil, fmt.Errorf("platforms.telegram.%s: %w", c.Name, err)
+		}
+		adapters = append(adapters, t)
+	}
+	return adapters, nil
+}
+
+// wireDaemon makes everything that `serve` and `demo` run.
+func wireDaemon(ctx context.Context, w wiring) (*parts, error) {
+	p := &parts{models: w.models, metrics: newMetrics()}
+	adapters, err := w.platforms()
+	if err != nil {
+		return nil, err
+	}
+	if w.config.Platforms.Web.Enabled {
+		token, err := pageToken(w.config)
+		if err != nil {
+			return nil, err
+		}
+		p.page, err = web.New(w.config.Platforms.Web, web.Deps{
+			Log: w.log, Timeline: w.db.Timeline(), Directory: w.db.Directory(), Token: token, Guard: httpserver.NewGuard(w.config.HTTP).Wrap,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := w.own(ctx, web.Person); err != nil {
+			return nil, err
+		}
+		adapters = append(adapters, p.page)
+	}
+	if err := p.wire(w, adapters); err != nil {
+		return nil, err
+	}
+	routes := map[string]http.Handler{}
+	for _, a := range adapters {
+		if h, ok := a.(chat.Handlers); ok {
+			for pattern, handler := range h.Routes() {
+				routes[pattern] = handler
+			}
+		}
+	}
+	p.server, err = httpserver.New(w.config.HTTP, httpserver.Deps{
+		Log: w.log, Metrics: p.metrics.registry, Routes: routes,
+		Ready: func(ctx context.Context) []httpserver.Problem { return p.problems(ctx, w.db) },
+	})
+	return p, err
+}
+
+// wire makes the agent and the gateway between the given adapters.
+func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
+	var err error
+	if p.agent, err = newAgent(w, p.metrics); err != nil {
+		return err
+	}
+	p.gateway, err = gateway.New(w.config.Gateway, gateway.Deps{
+		Store: w.db, Agent: p.agent, Adapters: adapters, Metrics: p.metrics, Log: w.log,
+		Model: w.config.Model, CheckModel: w.models.Check, Facts: w.models.Facts,
+		CompressAt: w.config.Compression.GatewayThreshold, MaxTurns: w.config.Agent.MaxTurns, Now: time.Now,
+	})
+	return err
+}
+
+// own makes whoever sits at a built-in chat an owner: they hold its token, or the
+// machine itself.
+func (w wiring) own(ctx context.Context, p chat.Person) error {
+	return w.db.SetMember(ctx, record.Member{ID: p, Name: "you", Role: record.RoleOwner})
+}
+
+// toolNames are the tools there are, the agent's own ones included. The names of
+// `tools.enabled` are of these.
+var toolNames = []string{"clarify", "current_time", "memory", "session_search", "terminal", "todo"}
+
+// checkTools reports a name in tools.enabled that is none.
+func checkTools(c *config.Config) error {
+	for _, name := range c.Tools.Enabled {
+		if !slices.Contains(toolNames, name) {
+			return c.Wrong(fmt.Errorf("tools.enabled: there is no tool %q; there are %s", name, strings.Join(toolNames, ", ")))
+		}
+	}
+	return nil
+}
+
+// newAgent makes the agent. THE list of tools.
+func newAgent(w wiring, m *metrics) (*agentcore.Agent, error) {
+	enabled := func(name string) bool {
+		return len(w.config.Tools.Enabled) == 0 || slices.Contains(w.config.Tools.Enabled, name)
+	}
+	var tools []tool.Tool
+	if enabled("terminal") {
+		workspace := cmp.Or(w.config.Tools.Workspace, filepath.Join(w.config.DataDir, "workspace"))
+		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: workspace})
+		if err != nil {
+			// A container without a shell still has an agent.
+			w.log.Warn("the tool terminal is off", zap.Error(err))
+		} else {
+			tools = append(tools, t)
+		}
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		return nil, err
+	}
+	summaries := w.models.chain("")
+	if aux := w.config.Auxiliary.Compression; aux.Model != "" {
+		summaries = aux
+	}
+	compressor, err := engine.New(w.config.Compression, engine.Deps{
+		Summarise: w.models.set.Chain(summaries), Model: summaries.Model, Window: w.models.Window(summaries),
+	})
+	if err != nil {
+		return nil, err
+	}
+	deps := agentcore.Deps{
+		Model: counted{w.models, m}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set,
+		Policy: tool.Policy{Exec: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
+		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
+		Log: w.log, Now: time.Now,
+	}
+	if enabled("memory") {
+		deps.Notes = w.db
+	}
+	if enabled("session_search") {
+		deps.Searcher = w.db
+	}
+	if enabled("todo") {
+		deps.Todos = w.db
+	}
+	return agentcore.New(w.config.Agent, deps)
+}
+
+// problems are what keeps the daemon from being ready.
+func (p *parts) problems(ctx context.Context, db *database) []httpserver.Problem {
+	var problems []httpserver.Problem
+	if err := db.Ping(ctx); err != nil {
+		problems = append(problems, httpserver.Problem{Component: "database", Reason: err.Error()})
+	}
+	if err := p.models.Ready(); err != nil {
+		problems = append(problems, httpserver.Problem{Component: "model", Reason: err.Error()})
+	}
+	for _, g := range p.gateway.Problems() {
+		problems = append(problems, httpserver.Problem(g))
+	}
+	return problems
+}
+
+// pageToken is the secret of the web chat's URL. It outlives a restart, so that the
+// browser stays signed in: derived from the admin token, which all replicas have,
+// else kept in the data folder, else, where nothing can be written, new each time.
+func pageToken(c *config.Config) (secret.String, error) {
+	if !c.HTTP.AdminToken.Empty() {
+		sum := sha256.Sum256([]byte("web chat\x00" + c.HTTP.AdminToken.Reveal()))
+		return secret.New(hex.EncodeToString(sum[:16])), nil
+	}
+	path := filepath.Join(c.DataDir, "web-token")
+	if b, err := os.ReadFile(path); err == nil && len(b) >= 20 {
+		return secret.New(strings.TrimSpace(string(b))), nil
+	}
+	token := rand.Text()
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return secret.New(token), nil
+	}
+	err := os.WriteFile(path, []byte(token+"\n"), 0o600)
+	if err != nil && !errors.Is(err, os.ErrPermission) {
+		return secret.String{}, fmt.Errorf("data_dir: %w", err)
+	}
+	return secret.New(token), nil
+}
