@@ -43,7 +43,7 @@ test: deps ## all tests, race detector on; a skipped test fails
 check: lint ## formatting, vet, linters, architecture, known vulnerabilities
 	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
 	go vet ./... ./.ci/summary
-	go vet -tags killpoints ./...
+	go vet -tags killpoints,bench ./...
 	go test .
 	@if curl -fsS -m 10 -o /dev/null https://vuln.go.dev/index/db.json 2>/dev/null; \
 	then go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...; \
@@ -57,7 +57,7 @@ lint: .cache/bin/golangci-lint-$(GOLANGCI_LINT)
 	mv .cache/bin/golangci-lint $@
 
 bench: deps ## latency, CPU and memory under load, as a table
-	PARLEY_BENCH=1 go test -count=1 -timeout 30m -run '^TestBench' -v ./cmd/parley
+	@go test -tags bench -count=1 -timeout 30m -run '^TestBench$$' ./cmd/parley -v
 
 soak: deps ## the crash test for SOAK (10m)
 	PARLEY_SOAK=$(SOAK) go test -race -count=1 -timeout 2h -run '^TestCrash' ./cmd/parley

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,13 +160,13 @@ platforms:
 			t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
 		}
 	}
-	warned := strings.Join(c.Warnings(), "\n")
+	warned := c.Warnings()
 	for _, key := range []string{
 		"delegation", "budgets", "embeddings", "transcription", "hooks", "webhooks", "mcp_servers", "skills",
 		"agent.routing", "tools.web_search", "platforms.slack.main", "platforms.discord.main",
 	} {
-		if !strings.Contains(warned, key+" is not available in this version") {
-			t.Errorf("no warning for %s in:\n%s", key, warned)
+		if !slices.Contains(warned, key+" is not available in this version") {
+			t.Errorf("no warning for %s in:\n%q", key, warned)
 		}
 	}
 }

@@ -180,7 +180,8 @@ func TestServe(t *testing.T) {
 			t.Errorf("a metric of another name: %s", line)
 		}
 	}
-	for _, name := range []string{"parley_events_total", "parley_model_calls_total", "parley_tokens_total", "parley_deliveries_total"} {
+	for _, name := range []string{`parley_events_total{account="web/main",outcome="received"} 1`, `parley_model_calls_total{model="fake/model-1",outcome="ok"} 1`,
+		`parley_tokens_total{kind="output"}`, "parley_model_first_token_seconds_count 1"} {
 		if !strings.Contains(metrics, name) {
 			t.Errorf("no %s in:\n%s", name, metrics)
 		}

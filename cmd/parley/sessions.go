@@ -101,10 +101,7 @@ func mark(current bool) string {
 
 // session loads a session and its messages.
 func session(ctx context.Context, db *database, id record.SessionID) (record.Session, []record.Message, error) {
-	s, err := record.Session{}, record.ErrNotFound
-	if record.IsID(string(id)) {
-		s, err = db.Session(ctx, id)
-	}
+	s, err := db.Session(ctx, id)
 	if errors.Is(err, record.ErrNotFound) {
 		return s, nil, fmt.Errorf("there is no session %s; see parley sessions list", oneLine(string(id), 60))
 	}
