@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -71,6 +72,11 @@ func decode(raw json.RawMessage) (update, error) {
 	}
 	if err := json.Unmarshal(raw, &u.ext); err != nil {
 		return u, fmt.Errorf("telegram: update: %w", err)
+	}
+	for _, m := range []*tgbotapi.Message{u.lib.Message, u.lib.EditedMessage} {
+		if m != nil && m.Chat == nil {
+			return u, errors.New("telegram: update: a message without its chat")
+		}
 	}
 	return u, nil
 }

@@ -250,3 +250,49 @@ func TestDecodeBrokenText(t *testing.T) {
 		t.Errorf("got %q", m.Text)
 	}
 }
+
+// TestUnreadableUpdates: what cannot be read is an error with the update's id, so that
+// the offset moves past it.
+func TestUnreadableUpdates(t *testing.T) {
+	a := adapter(t)
+	for _, body := range []string{
+		`"message":{"message_id":1,"from":{"id":1},"text":"in no chat"}`,
+		`"edited_message":{"message_id":1,"from":{"id":1},"text":"in no chat"}`,
+		`"message":{"message_id":"one","chat":{"id":1}}`,
+		`"message":{"message_id":1,"chat":"nowhere"}`,
+	} {
+		if id, ev, err := a.read(json.RawMessage(`{"update_id":7,` + body + `}`)); id != 7 || ev != nil || err == nil {
+			t.Errorf("%s: id %d, event %v, error %v", body, id, ev, err)
+		}
+	}
+	// An adapter that is not there stands for whatever may panic.
+	if id, _, err := (*Adapter)(nil).read(json.RawMessage(`{"update_id":7,"message":{"message_id":1,"chat":{"id":1},"from":{"id":1},"text":"a"}}`)); id != 7 || err == nil {
+		t.Errorf("a panic: id %d, error %v", id, err)
+	}
+}
+
+// FuzzUpdate: no update can be so odd that it makes the adapter panic.
+func FuzzUpdate(f *testing.F) {
+	for _, body := range []string{
+		`"message":{"message_id":1,"chat":{"id":1,"type":"private"},"from":{"id":1},"text":"/stop@ThisBot","entities":[{"type":"bot_command","offset":-1,"length":99}]}`,
+		`"message":{"message_id":1,"chat":{"id":1},"from":{"id":1},"photo":[{}],"caption":"a","reply_to_message":{"message_id":2},"quote":{}}`,
+		`"edited_message":{"message_id":1,"chat":{"id":1},"from":{"id":1},"text":"\ud83d"}`,
+		`"callback_query":{"id":"1","from":{"id":1},"message":{"message_id":1,"chat":{"id":1}},"data":"a"}`,
+		`"callback_query":{"id":"1","message":{}}`,
+		`"message":{}`,
+	} {
+		f.Add([]byte(`{"update_id":7,` + body + `}`))
+	}
+	cfg := DefaultConfig()
+	cfg.Token = secret.New("42:SECRET")
+	a, err := New(cfg, Deps{Log: zap.NewNop()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	a.self = &tgbotapi.User{ID: 42, IsBot: true, UserName: "ThisBot"}
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		if u, err := decode(raw); err == nil {
+			a.event(u)
+		}
+	})
+}

@@ -153,22 +153,39 @@ func (a *Adapter) updates(ctx context.Context, offset int, poll time.Duration) (
 // last one that is durable, or that holds nothing for the bot.
 func (a *Adapter) takeIn(ctx context.Context, sink chat.Sink, raws []json.RawMessage, offset int) (int, error) {
 	for _, raw := range raws {
-		u, err := decode(raw)
-		if u.ID < offset {
+		id, ev, err := a.read(raw)
+		if id < offset {
 			continue
 		}
 		if err != nil {
-			a.log.Warn("an update cannot be read and is skipped", zap.Int("update", u.ID), zap.Error(err))
-		} else if ev := a.event(u); ev != nil {
+			a.log.Warn("an update cannot be read and is skipped", zap.Int("update", id), zap.Error(err))
+		} else if ev != nil {
 			if err := sink(ctx, ev); err != nil {
 				return offset, err
 			}
 		}
-		if u.ID > 0 {
-			offset = u.ID + 1
+		if id > 0 {
+			offset = id + 1
 		}
 	}
 	return offset, nil
+}
+
+// read decodes an update into its event, nil if it has nothing for the bot. It is a
+// door: an update that makes the code panic is one that cannot be read, since it
+// would come again for ever.
+func (a *Adapter) read(raw json.RawMessage) (id int, ev chat.Event, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("telegram: update: panic: %v", r)
+		}
+	}()
+	u, err := decode(raw)
+	id = u.ID
+	if err == nil {
+		ev = a.event(u)
+	}
+	return id, ev, err
 }
 
 // explain names the cause of a conflict, and removes a webhook that keeps polls
