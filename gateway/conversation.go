@@ -41,6 +41,7 @@ type conversation struct {
 	fence record.Fence
 	conv  record.Conversation
 	inbox []record.InboxItem // received and not yet taken, in order
+	gone  recentRows         // taken or ended
 	stale bool               // the work must be loaded again before it is trusted
 
 	children    sync.WaitGroup
@@ -193,8 +194,12 @@ func (c *conversation) onWake(w wake) {
 	c.keep(*w.hint)
 }
 
-// keep adds a received row in order of arrival, once.
+// keep adds a received row in order of arrival, once. The hint of a row that was
+// loaded and dealt with meanwhile comes too late.
 func (c *conversation) keep(it record.InboxItem) {
+	if c.gone.has(it.Seq) {
+		return
+	}
 	i, found := slices.BinarySearchFunc(c.inbox, it.Seq, func(x record.InboxItem, seq int64) int { return int(x.Seq - seq) })
 	if !found {
 		c.inbox = slices.Insert(c.inbox, i, it)
@@ -203,10 +208,27 @@ func (c *conversation) keep(it record.InboxItem) {
 
 // drop forgets rows that were taken or ended.
 func (c *conversation) drop(items ...record.InboxItem) {
+	c.gone.add(items)
 	c.inbox = slices.DeleteFunc(c.inbox, func(x record.InboxItem) bool {
 		return slices.ContainsFunc(items, func(y record.InboxItem) bool { return x.Seq == y.Seq })
 	})
 }
+
+// recentRows remembers the rows that were taken or ended last. A hint is under way
+// only for as long as intake takes to return, so that few are enough.
+type recentRows struct {
+	seqs [64]int64
+	next int
+}
+
+func (r *recentRows) add(items []record.InboxItem) {
+	for _, it := range items {
+		r.seqs[r.next%len(r.seqs)] = it.Seq
+		r.next++
+	}
+}
+
+func (r *recentRows) has(seq int64) bool { return slices.Contains(r.seqs[:], seq) }
 
 // advance does whatever can be done now.
 func (c *conversation) advance(ctx context.Context) {
@@ -236,6 +258,9 @@ func (c *conversation) load(ctx context.Context) bool {
 // take brings the goroutine's state in line with the rows.
 func (c *conversation) take(ctx context.Context, w record.Work) {
 	c.stale, c.conv, c.inbox = false, w.Conversation, w.Inbox
+	if c.compression != nil && c.compression.asked != nil {
+		c.drop(c.compression.asked.item) // its row ends with the compression
+	}
 	c.recoverQuestions(w)
 	if c.recount {
 		c.recount = false

@@ -165,6 +165,33 @@ func TestQueueModeAnswersEverything(t *testing.T) {
 	}
 }
 
+// MEN-002: the change of a message that waits is what is answered, also when the
+// inbox is read anew before that.
+func TestAQueuedMessageMayBeChanged(t *testing.T) {
+	release := make(chan struct{})
+	m := gatewaytest.NewModel(func(ctx context.Context, r *llm.Request, say func(llm.Event) bool) error {
+		select {
+		case <-release:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return echo(ctx, r, say)
+	})
+	h := gatewaytest.New(t, m, gatewaytest.Options{Config: func(c *gateway.Config) { c.Conversations.Busy = gateway.BusyQueue }})
+	h.SayIn("room", owner, "one")
+	awaitRequests(t, m, 1)
+	id := h.SayIn("room", user, "the first version")
+	h.Deliver(chat.MessageEdited{Text: "the second version", ForBot: true, Origin: chat.Origin{
+		Key: "edit/1", Message: id, Address: chat.Address{Account: "test/main", Chat: "room"}, Kind: chat.Group, From: user, At: time.Now(),
+	}})
+	h.SayIn("room", user, "/status") // is answered after the change was seen
+	h.Platform.Await(t, "room", "the status", func(ps []gatewaytest.Post) bool { return len(ps) == 1 })
+	close(release)
+	h.Platform.Await(t, "room", "the answer to the second version", func(ps []gatewaytest.Post) bool {
+		return len(ps) == 3 && ps[2].Out.Text == "echo: the second version"
+	})
+}
+
 // A quick follow-up of the same person joins the turn silently.
 func TestQuickFollowUpJoinsTheTurn(t *testing.T) {
 	m := gatewaytest.NewModel(func(ctx context.Context, r *llm.Request, say func(llm.Event) bool) error {

@@ -38,7 +38,7 @@ func (db *DB) EndItems(ctx context.Context, f record.Fence, items []record.Inbox
 
 func known(e record.Effect) bool {
 	switch e.(type) {
-	case nil, record.NoEffect, record.BeginRoot, record.MoveTo, record.SetTitle, record.Withdraw, record.SetModel, record.SetVerbose, record.ShowReasoning:
+	case nil, record.NoEffect, record.BeginRoot, record.MoveTo, record.SetTitle, record.Rewrite, record.Withdraw, record.SetModel, record.SetVerbose, record.ShowReasoning:
 		return true
 	}
 	return false
@@ -52,6 +52,12 @@ func queueEffect(b *pgx.Batch, f record.Fence, e record.Effect) {
 		queueMove(b, f, e)
 	case record.SetTitle:
 		b.Queue(`UPDATE sessions SET title = $2 WHERE id = (SELECT session_id FROM conversations WHERE id = $1)`, f.Conversation, text(e.Title))
+	case record.Rewrite:
+		b.Queue(`
+			WITH changed AS (
+				UPDATE inbox SET kind = $4, payload = $5
+				WHERE account = $2 AND event_key = $3 AND conversation_id = $1 AND state = 'received' RETURNING 1)
+			SELECT check_rows(count(*), 1) FROM changed`, f.Conversation, text(e.Item.Account), bounded(e.Item.Key, maxKey), e.Item.Kind, e.Item.Payload)
 	case record.Withdraw:
 		b.Queue(`UPDATE inbox SET state = 'done', done_at = now(), reason = $3
 			WHERE conversation_id = $1 AND state = 'received' AND kind = 'message' AND seq <= $2`, f.Conversation, e.UpTo, text(e.Reason))

@@ -107,6 +107,9 @@ type (
 	MoveTo struct{ Session SessionID }
 	// SetTitle names the current session.
 	SetTitle struct{ Title string }
+	// Rewrite replaces the event of a message that is still received: its sender
+	// has changed it. A row that is not received any more is ErrConflict.
+	Rewrite struct{ Item InboxItem }
 	// Withdraw ends the received messages up to a sequence unanswered, with a
 	// reason (/stop).
 	Withdraw struct {
@@ -125,6 +128,7 @@ func (NoEffect) isEffect()      {}
 func (BeginRoot) isEffect()     {}
 func (MoveTo) isEffect()        {}
 func (SetTitle) isEffect()      {}
+func (Rewrite) isEffect()       {}
 func (Withdraw) isEffect()      {}
 func (SetModel) isEffect()      {}
 func (SetVerbose) isEffect()    {}
