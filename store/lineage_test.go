@@ -99,6 +99,13 @@ func TestCompression(t *testing.T) {
 	if next := w.append(k, second.ID, "next"); next[0].Seq <= msgs[1].Seq {
 		t.Errorf("sequence %d after %d", next[0].Seq, msgs[1].Seq)
 	}
+	// So does a copy that comes along because it is newer than what was read.
+	third, err := w.Compress(ctx, k.fence, record.Compression{Parent: w.session(second.ID), Summary: userRow("summary"), UpTo: msgs[0].Seq})
+	w.check(err)
+	msgs = w.history(third.ID)
+	if d := cmp.Diff([]string{"summary", "newer", "next"}, contents(msgs)); d != "" || msgs[1].OriginSession != k.session || msgs[2].OriginSession != second.ID {
+		t.Errorf("%s %+v", d, msgs)
+	}
 }
 
 // LIN-001: a compression that fails half-way has changed nothing.
@@ -141,9 +148,10 @@ func TestCompressionInsideATurn(t *testing.T) {
 	k, turn, runs := w.planned(2)
 	w.check(w.StartTool(ctx, k.fence, runs[0]))
 	w.check(w.FinishTool(ctx, k.fence, k.session, runs[0], result(runs[0], "first")))
+	w.append(k, k.session, "steered")
 	seen := w.history(k.session)
 	child, err := w.Compress(ctx, k.fence, record.Compression{Parent: w.session(k.session), Summary: userRow("summary"),
-		Tail: seen[1:2], UpTo: seen[1].Seq, Turn: turn.ID}) // read before the first result came
+		Tail: []record.Message{seen[1], seen[3]}, UpTo: seen[3].Seq, Turn: turn.ID}) // read before the first result came
 	w.check(err)
 	if got := w.work(k.fence).Turn; got.Session != child.ID {
 		t.Fatalf("the turn stands at %s, want %s", got.Session, child.ID)
@@ -151,7 +159,7 @@ func TestCompressionInsideATurn(t *testing.T) {
 	w.check(w.StartTool(ctx, k.fence, runs[1]))
 	w.check(w.FinishTool(ctx, k.fence, child.ID, runs[1], result(runs[1], "second")))
 	w.check(w.EndTurn(ctx, k.fence, record.TurnEnd{Turn: turn.ID, State: record.TurnDone, Messages: []record.Message{{Role: llm.Assistant, Content: "answer"}}}))
-	if d := cmp.Diff([]string{"summary", "", "first", "second", "answer"}, contents(w.history(child.ID))); d != "" {
+	if d := cmp.Diff([]string{"summary", "", "first", "second", "steered", "answer"}, contents(w.history(child.ID))); d != "" {
 		t.Error(d)
 	}
 }
@@ -250,11 +258,11 @@ func TestEndItems(t *testing.T) {
 	stop := w.receive(said("4", "/stop")).Item
 	later := w.receive(said("5", "later")).Item
 	reply := record.Delivery{Kind: record.DeliverControl, Key: "reply/4", Address: k.Conversation.Key.Address, Out: chat.Outgoing{Text: "stopped"}, State: record.DeliveryPending}
-	end := func() error {
-		_, err := w.EndItems(ctx, k.fence, []record.InboxItem{stop}, "/stop", record.Withdraw{UpTo: stop.Seq, Reason: "withdrawn by /stop"}, []record.Delivery{reply})
+	end := func(replies ...record.Delivery) error {
+		_, err := w.EndItems(ctx, k.fence, []record.InboxItem{stop}, "/stop", record.Withdraw{UpTo: stop.Seq, Reason: "withdrawn by /stop"}, replies)
 		return err
 	}
-	w.check(end())
+	w.check(end(reply))
 	w.want(end(), record.ErrConflict)
 	work := w.work(k.fence)
 	var open []chat.EventKey
@@ -273,6 +281,15 @@ func TestEndItems(t *testing.T) {
 		}
 	}
 	_ = queued
+
+	changed := later
+	changed.Payload = []byte(`{"text":"changed"}`)
+	w.effect(k, record.Rewrite{Item: changed})
+	if inbox := w.work(k.fence).Inbox; string(inbox[len(inbox)-1].Payload) != string(changed.Payload) {
+		t.Errorf("a changed message has the payload %s", inbox[len(inbox)-1].Payload)
+	}
+	_, err := w.EndItems(ctx, k.fence, nil, "", record.Rewrite{Item: stop}, nil)
+	w.want(err, record.ErrConflict)
 
 	long := strings.Repeat("title \x00", 500)
 	w.effect(k, record.SetTitle{Title: long})

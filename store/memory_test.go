@@ -98,6 +98,8 @@ func TestSearch(t *testing.T) {
 		{"100%", []string{rows[4].Content}},
 		{"r_s", []string{rows[4].Content}},
 		{`k\s`, []string{rows[4].Content}},
+		{"p%t", nil},
+		{"u_d", nil},
 		{"summary", nil},
 		{"nowhere", nil},
 		{" \x00 ", nil},

@@ -90,7 +90,7 @@ func (db *DB) ClaimAccount(ctx context.Context, r record.ReplicaID, a chat.Accou
 		b.Queue(`
 			INSERT INTO account_owners AS o (account, owner, epoch) VALUES ($1, $2, 1)
 			ON CONFLICT (account) DO UPDATE SET owner = excluded.owner, epoch = o.epoch + 1
-			WHERE o.owner IS NULL OR o.owner <> excluded.owner AND NOT replica_alive(o.owner)`, text(a), r)
+			WHERE o.owner IS NULL OR NOT replica_alive(o.owner)`, text(a), r)
 		b.Queue(`SELECT owner IS NOT DISTINCT FROM $2 FROM account_owners WHERE account = $1`, text(a), r).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
 	})

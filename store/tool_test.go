@@ -123,6 +123,17 @@ func TestEndOfATurnClosesWhatIsOpen(t *testing.T) {
 	}
 }
 
+// A tool that ends after its turn writes nothing any more.
+func TestToolEndsAfterItsTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k, turn, runs := w.planned(2)
+	w.check(w.StartTool(t.Context(), k.fence, runs[0]))
+	w.check(w.EndTurn(t.Context(), k.fence, record.TurnEnd{Turn: turn.ID, State: record.TurnFailed}))
+	w.want(w.FinishTool(t.Context(), k.fence, k.session, runs[0], result(runs[0], "late")), record.ErrConflict)
+	w.want(w.StartTool(t.Context(), k.fence, runs[1]), record.ErrConflict)
+}
+
 // A row can only go to a place that was reserved.
 func TestUnreservedPlacesAreRefused(t *testing.T) {
 	t.Parallel()
