@@ -176,6 +176,7 @@ func testReload(t *testing.T, s *site, b *tab) {
 	b.say("mine")
 	s.received()
 	b.wait(`document.querySelectorAll('.entry').length === 2`)
+	b.wait(`localStorage.getItem('parley.outbox') === '[]'`)
 	b.run(chromedp.Focus(chromedp.CSS("#input")))
 	b.write("a draft")
 	b.run(chromedp.Reload())
