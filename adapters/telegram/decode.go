@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,7 +169,9 @@ func (a *Adapter) edit(m *tgbotapi.Message, e *extension) chat.Event {
 		return nil
 	}
 	o := a.originOf(m, e, "edit")
-	o.Key = chat.EventKey(fmt.Sprintf("%s/%d", o.Key, m.EditDate))
+	// The date alone is no version, since it counts in seconds (MEN-011).
+	version := sha256.Sum256([]byte(text))
+	o.Key = chat.EventKey(fmt.Sprintf("%s/%d/%x", o.Key, m.EditDate, version[:8]))
 	ad := a.addressing(text, entities)
 	return chat.MessageEdited{Origin: o, Text: ad.text, ForBot: o.Kind == chat.Direct || ad.mentioned}
 }

@@ -141,8 +141,14 @@ func TestDecodeQuote(t *testing.T) {
 func TestDecodeEdit(t *testing.T) {
 	edit := strings.Replace(group(`"edit_date":160,"text":"@ThisBot new","entities":[{"type":"mention","offset":0,"length":8}]`), "message", "edited_message", 1)
 	e, ok := event(t, adapter(t), edit).(chat.MessageEdited)
-	if !ok || e.Text != "new" || !e.ForBot || e.Key != "edit/-100/9/160" || e.Message != "9" {
+	if !ok || e.Text != "new" || !e.ForBot || !strings.HasPrefix(string(e.Key), "edit/-100/9/160/") || e.Message != "9" {
 		t.Errorf("got %+v", e)
+	}
+	if again := event(t, adapter(t), edit); again.Meta().Key != e.Key {
+		t.Errorf("the same edit has the keys %s and %s", e.Key, again.Meta().Key)
+	}
+	if next := event(t, adapter(t), strings.Replace(edit, "new", "newer", 1)); next.Meta().Key == e.Key {
+		t.Errorf("two edits of one second have the key %s", e.Key)
 	}
 	if ev := event(t, adapter(t), strings.Replace(group(`"edit_date":160`), "message", "edited_message", 1)); ev != nil {
 		t.Errorf("an edit without text gives %T", ev)
