@@ -1,0 +1,308 @@
+package main
+
+// The scripts in testdata/script run the real program against a strict Bot API
+// server, a strict OpenAI server and a real PostgreSQL. Each has a world of its own,
+// and its first line says what it shows. At the end of every script all daemons are
+// stopped, and then: the model server has refused no request, the Bot API server has
+// seen nothing that a correct client does not do, no work is open in the database,
+// and no log shows a secret.
+//
+// The configuration is testdata/script/parley.yaml, followed by the script's own
+// more.yaml if it has one; a script that has a parley.yaml brings it whole.
+//
+// There are ann, an admin, bob, who may talk to the bot, and eve, whom it does not
+// know; a group, team; and a forum with the topics 7 and 8. A PLACE is where
+// somebody writes: `ann` (to the bot alone), `ann@team`, `ann@forum/7`, and
+// `ann@ann/5`, a topic of Ann's own chat with the bot. A waiting
+// command waits for what can be seen and fails after waitLimit.
+//
+// The program:
+//
+//	parley ARG...            run it to its end; then stdout, stderr and `code N`
+//	serve [NAME]             run the daemon beside the script, as the one of that name
+//	term [NAME]              send it a signal to stop, and wait for its exit code 0
+//	[!] log PATTERN [NAME]   wait until its log says so, the first group of which is
+//	                         $match; with !, it does not now
+//	[!] out PATTERN [NAME]   the same for what it prints
+//	get PATH STATUS [PATTERN] [NAME]
+//	                         wait until its HTTP server answers so
+//	web say TEXT, web sees PATTERN
+//	                         write in the web chat, wait until it shows something
+//
+// Telegram:
+//
+//	say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-photo] [-times N] TEXT
+//	                         write a message, which is $message
+//	edit PLACE ID TEXT       change it
+//	press PLACE LABEL        wait for a button of that label and press the newest
+//	update FILE              deliver an update as it is
+//	[!] sees PLACE PATTERN   wait until a message of the bot says so, which is
+//	                         $answer, its first group $match; with !, none does now
+//	chat PLACE [ID]          print what the bot's messages there say, or all that
+//	                         one of them said, when nothing is left to be posted
+//	halt PLACE               send /stop, and measure until the turn has ended in the
+//	                         database and the chat says so: less than stopLimit
+//	telegram fail METHOD FAULT...
+//	                         make the next calls go wrong: 429, 502, 401, cut, lost
+//	telegram confirmed       wait until the bot has taken in all updates
+//	telegram rival           poll once, as a second process with the same token
+//	telegram limited         a server that enforces the real one's rates
+//
+// The model, which answers by its keywords (providertest.Keywords):
+//
+//	model next KEY=VALUE...  how it answers the next request instead: text, words,
+//	                         rate, first, status, after, end (cut, early, silent,
+//	                         error), call (NAME:JSON), and header.NAME
+//	model asked N            wait until it was asked N times
+//	model last               print what it was asked last
+//	model down, model up [window=N]
+//
+// The database, in whose queries " stands for ':
+//
+//	sql QUERY                print the rows
+//	await QUERY WANT         wait until it gives that
+//	database private         use a server that this script alone has
+//	database down, database up
+//	database kick            end all connections
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/zap"
+
+	"parley/adapters/adaptertest/faketelegram"
+	"parley/agentcore/provider/providertest"
+	"parley/store"
+	"parley/store/storetest"
+)
+
+const (
+	// stopLimit is how long anything may take to let go after /stop.
+	stopLimit = time.Second
+	modelKey  = "sk-the-key-of-the-scripts"
+)
+
+// TestMain lets more scripts run beside each other than there are processors: they
+// wait far longer than they compute.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   filepath.Join("testdata", "script"),
+		Setup: setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "web": cmdWeb,
+			"say": cmdSay, "edit": cmdEdit, "press": cmdPress, "update": cmdUpdate, "sees": cmdSees, "chat": cmdChat, "halt": cmdHalt, "telegram": cmdTelegram,
+			"model": cmdModel, "sql": cmdSQL, "await": cmdAwait, "database": cmdDatabase,
+		},
+	})
+}
+
+// world is everything around one script.
+type world struct {
+	t        testing.TB
+	dir      string
+	telegram *faketelegram.Server
+	model    *providertest.Server
+	models   []*providertest.Server // all that there were
+	url      string                 // of the database
+	conn     *pgx.Conn              // of the script itself; nil before its first query
+	private  *store.Private
+	daemons  map[string]*scriptDaemon
+	code     int // of the last command
+}
+
+type worldKey struct{}
+
+func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
+
+// setUp makes a script's world.
+func setUp(e *testscript.Env) error {
+	w := &world{t: e.T().(testing.TB), dir: e.WorkDir, daemons: map[string]*scriptDaemon{}}
+	e.Values[worldKey{}] = w
+	if err := w.configure(); err != nil {
+		return err
+	}
+	w.telegram = faketelegram.New()
+	openRooms(w.telegram)
+	w.startModel(providertest.Options{})
+	w.url = storetest.URL(w.t)
+	for name, value := range map[string]string{
+		"HOME": e.WorkDir, "DB": w.url, "KEY": modelKey, "MODEL": w.model.BaseURL(), "TOKEN": w.telegram.Token(),
+		"TELEGRAM": w.telegram.URL(), "BOT": "@" + w.telegram.BotUsername(),
+	} {
+		e.Setenv(name, value)
+	}
+	e.Defer(w.end)
+	return nil
+}
+
+// configure writes the configuration.
+func (w *world) configure() error {
+	path := filepath.Join(w.dir, "parley.yaml")
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	base, err := os.ReadFile(filepath.Join("testdata", "script", "parley.yaml"))
+	if err != nil {
+		return err
+	}
+	more, err := os.ReadFile(filepath.Join(w.dir, "more.yaml"))
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(path, append(base, more...), 0o600)
+}
+
+// end stops everything and checks what every script must leave behind.
+func (w *world) end() {
+	for _, d := range w.daemons {
+		d.stop()
+	}
+	failed := w.t.Failed()
+	for name, d := range w.daemons {
+		if code := d.wait(w.t); code != exitFine && !d.checked {
+			w.t.Errorf("the daemon %s ended with code %d", name, code)
+		}
+		said := d.log.String() + d.out.String()
+		for _, secret := range []string{modelKey, w.telegram.Token()} {
+			if strings.Contains(said, secret) {
+				w.t.Errorf("the daemon %s tells a secret", name)
+			}
+		}
+	}
+	for _, m := range w.models {
+		for _, r := range m.Refusals() {
+			w.t.Errorf("the model server refused a request: %s", r)
+		}
+	}
+	for _, v := range w.telegram.Violations() {
+		w.t.Errorf("the Bot API server: %s", v)
+	}
+	if !failed && len(w.daemons) > 0 {
+		w.nothingOpen()
+	}
+	if w.t.Failed() {
+		w.dump()
+	}
+	if w.conn != nil {
+		_ = w.conn.Close(context.Background())
+	}
+	w.telegram.Close()
+	w.model.Close()
+	if w.private != nil {
+		w.stopPrivate()
+		_ = os.RemoveAll(w.private.Dir())
+	}
+}
+
+// nothingOpen: whatever came in was answered, or its sender was told.
+func (w *world) nothingOpen() {
+	const open = `SELECT (SELECT count(*) FROM inbox WHERE state IN ('received', 'taken'))
+		|| ' events, ' || (SELECT count(*) FROM turns WHERE ended_at IS NULL)
+		|| ' turns, ' || (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending', 'unknown'))
+		|| ' deliveries, ' || (SELECT count(*) FROM approvals WHERE state = 'open') || ' questions'`
+	got, err := w.query(open)
+	if want := "0 events, 0 turns, 0 deliveries, 0 questions"; err != nil || got != want {
+		w.t.Errorf("left open: %s %v", got, err)
+	}
+}
+
+// dump shows what a failed script saw.
+func (w *world) dump() {
+	for name, d := range w.daemons {
+		w.t.Logf("log of %s:\n%s", name, tail(d.log.String(), 80))
+	}
+	for name, id := range rooms {
+		if said := transcript(w.telegram.Chat(id).Messages()); said != "" {
+			w.t.Logf("the bot in %s:\n%s", name, tail(said, 60))
+		}
+	}
+}
+
+// tail is the last lines of a text, and of each no more than a screen's width or two.
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	all = all[max(0, len(all)-lines):]
+	for i, line := range all {
+		all[i] = line[:min(len(line), 400)]
+	}
+	return strings.Join(all, "\n")
+}
+
+// visible are the variables that the program may see.
+var visible = []string{
+	"HOME", "DB", "KEY", "MODEL", "TOKEN", "TELEGRAM", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
+	"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN",
+}
+
+// surroundings are the variables of a script as they are now.
+func surroundings(ts *testscript.TestScript) environment {
+	env := environment{}
+	for _, name := range visible {
+		if v := ts.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
+}
+
+// expression compiles a pattern of a script.
+func expression(ts *testscript.TestScript, pattern string) *regexp.Regexp {
+	re, err := regexp.Compile(pattern)
+	ts.Check(err)
+	return re
+}
+
+// limited is the time that a command may wait.
+func limited() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), waitLimit)
+}
+
+// positive refuses "!" for commands that have no opposite.
+func positive(ts *testscript.TestScript, neg bool, ok bool, usage string) {
+	if neg || !ok {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+// optional is an argument that may be left out.
+func optional(args []string, i int, def string) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return def
+}
+
+// privateServer starts the script's own PostgreSQL, or starts it again.
+func (w *world) privateServer() error {
+	ctx, cancel := limited()
+	defer cancel()
+	var err error
+	w.private, err = store.StartPrivate(ctx, store.PrivateConfig{DataDir: filepath.Join(w.dir, "server"), Volatile: true}, zap.NewNop())
+	if err == nil {
+		w.url = w.private.URL()
+	}
+	return err
+}
+
+func (w *world) stopPrivate() {
+	if err := w.private.Stop(); err != nil {
+		w.t.Error(err)
+	}
+}
