@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/gateway/killpoint"
+)
+
+// The crash test: the real program is killed with SIGKILL and started again while
+// people write to it in Telegram, and afterwards everything is counted (RST-001,
+// RST-002, RST-005, DEL-004, DEL-007, DEL-008, DEL-011, DUP-004, LIN-001).
+// `make soak` runs it for longer.
+
+// TestCrashAtEveryKillPoint kills at each point of a message's life once.
+func TestCrashAtEveryKillPoint(t *testing.T) {
+	bin := buildDaemon(t)
+	for _, point := range killpoint.Names {
+		t.Run(point, func(t *testing.T) {
+			w := newCrashWorld(t, bin)
+			d := w.start(t, point)
+			w.sayOneOfEachKind(d.exited)
+			if !d.died(t) {
+				t.Fatalf("the point %s was not passed", point)
+			}
+			w.kills++
+			d = w.start(t, "")
+			w.settle(t)
+			d.stop(t)
+			w.verdict(t)
+		})
+	}
+}
+
+// TestCrashAtRandomMoments kills 100 times at random moments; a quarter of that
+// in the short form. Each process lives long enough to finish what it took over,
+// since three crashes on one turn end it with a word instead of an answer.
+func TestCrashAtRandomMoments(t *testing.T) {
+	w := newCrashWorld(t, buildDaemon(t))
+	stopTalk := w.keepTalking(6)
+	for i := range randomKills(t) {
+		d := w.start(t, "")
+		d.killAfter(t, time.Duration(500+rand.IntN(1000))*time.Millisecond)
+		w.kills++
+		if i%25 == 24 {
+			t.Logf("%d kills, %d messages", w.kills, w.said())
+		}
+	}
+	stopTalk()
+	d := w.start(t, "")
+	w.settle(t)
+	d.stop(t)
+	w.verdict(t)
+}
+
+// TestCrashWithTwoReplicas kills the replica that works; the other takes over.
+func TestCrashWithTwoReplicas(t *testing.T) {
+	w := newCrashWorld(t, buildDaemon(t))
+	stopTalk := w.keepTalking(6)
+	pair := []*victim{w.start(t, ""), w.start(t, "")}
+	for i := range randomKills(t) {
+		pair[i%2].killAfter(t, time.Duration(500+rand.IntN(1000))*time.Millisecond)
+		w.kills++
+		pair[i%2] = w.start(t, "")
+	}
+	stopTalk()
+	w.settle(t)
+	for _, d := range pair {
+		d.stop(t)
+	}
+	w.verdict(t)
+}
+
+// randomKills is how often the random tests kill: 100 times under PARLEY_SOAK.
+func randomKills(t *testing.T) int {
+	t.Helper()
+	if d, err := time.ParseDuration(os.Getenv("PARLEY_SOAK")); err == nil {
+		return max(100, int(d/time.Second))
+	}
+	return 25
+}
+
+// verdict counts and fails the test if anything was lost or doubled.
+func (w *crashWorld) verdict(t *testing.T) {
+	t.Helper()
+	c := w.count()
+	t.Logf("%d kills, %d messages: %d lost, %d with two complete final texts, %d marked as possible repeats", w.kills, w.said(), len(c.lost), len(c.doubled), c.marked)
+	for _, s := range c.lost {
+		t.Errorf("lost: %s", s)
+	}
+	for _, s := range c.doubled {
+		t.Errorf("answered twice: %s", s)
+	}
+	if c.marked > w.kills {
+		t.Errorf("%d marked repeats, but only %d kills", c.marked, w.kills)
+	}
+	for _, s := range w.model.Refusals() {
+		t.Errorf("the model refused: %s", s)
+	}
+	for _, v := range w.telegram.Violations() {
+		t.Errorf("Telegram: %s", v)
+	}
+}
+
+// tally is what the chats show in the end.
+type tally struct {
+	lost, doubled []string
+	marked        int
+}
+
+// count looks for each message's complete final text: everything from its first
+// word to its last, over as many messages as it takes.
+func (w *crashWorld) count() tally {
+	var c tally
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, chat := range w.messages {
+		plain, marked := 0, 0
+		for _, m := range w.telegram.Chat(chat).Messages() {
+			if !strings.Contains(m.Text, last(id)) {
+				continue
+			}
+			if strings.Contains(m.Text, "Possibly a repeat") {
+				marked++
+			} else {
+				plain++
+			}
+		}
+		c.marked += marked
+		switch {
+		case plain+marked == 0:
+			c.lost = append(c.lost, fmt.Sprintf("%s in chat %d: %q", id, chat, w.telegram.Chat(chat).Texts()))
+		case plain > 1:
+			c.doubled = append(c.doubled, fmt.Sprintf("%s in chat %d: %q", id, chat, w.telegram.Chat(chat).Texts()))
+		}
+	}
+	return c
+}
+
+// keepTalking lets people in n chats write, each the next message once the last is
+// answered, until the returned function is called; it waits for them.
+func (w *crashWorld) keepTalking(n int) (stop func()) {
+	done := make(chan struct{})
+	var people sync.WaitGroup
+	for i := range n {
+		people.Go(func() {
+			for k := 0; ; k++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				id := w.say(int64(1000+i), kinds[k%len(kinds)])
+				w.awaitAnswer(id, int64(1000+i), done)
+			}
+		})
+	}
+	return func() { close(done); people.Wait() }
+}

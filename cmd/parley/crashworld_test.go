@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/adapters/adaptertest/faketelegram"
+	"parley/agentcore/provider/providertest"
+	"parley/store/storetest"
+)
+
+// settleLimit is how long everything may take to be answered after the last start.
+const settleLimit = 60 * time.Second
+
+// kinds are what people write: a plain question, one that needs a tool, one that
+// needs a tool and a person's consent, one with an answer over several messages,
+// and one that fills the context so that it is compressed.
+var kinds = []string{"plain", "tool", "ask", "long", "fill"}
+
+// crashWorld is what surrounds the program: Telegram, a model, a database, and
+// people who write and press Allow. It outlives every process.
+type crashWorld struct {
+	bin      string
+	config   string
+	telegram *faketelegram.Server
+	model    *providertest.Server
+	kills    int
+
+	mu       sync.Mutex
+	messages map[string]int64 // id → chat
+	pressed  map[string]bool
+}
+
+// buildDaemon builds the program with the kill points armed.
+func buildDaemon(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "parley")
+	out, err := exec.Command("go", "build", "-tags", "killpoints", "-o", bin, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func newCrashWorld(t *testing.T, bin string) *crashWorld {
+	t.Helper()
+	w := &crashWorld{bin: bin, messages: map[string]int64{}, pressed: map[string]bool{}}
+	w.telegram = faketelegram.New(faketelegram.WithLatency(2*time.Millisecond), faketelegram.OnChange(w.pressAllow))
+	t.Cleanup(w.telegram.Close)
+	w.model = providertest.NewServer(t, providertest.Options{FirstToken: 20 * time.Millisecond, Rate: 4000})
+	w.model.Respond(answer)
+	w.config = filepath.Join(t.TempDir(), "parley.yaml")
+	text := fmt.Sprintf(`database: { url: %q }
+data_dir: %q
+http: { listen: "127.0.0.1:0" }
+log: { level: info, format: json }
+model: fake/model
+providers:
+  fake: { api_key: key, base_url: %q, api_mode: chat_completions }
+models:
+  fake/model: { context_window: 12000, max_output_tokens: 4000 }
+compression: { protect_last_n: 4 }
+access: { allow: ["telegram:*"] }
+platforms:
+  telegram: [ { name: main, token: %q, api_base: %q } ]
+  web: { enabled: false }
+`, storetest.URL(t), t.TempDir(), w.model.BaseURL(), w.telegram.Token(), w.telegram.URL())
+	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// said returns how many messages people have written.
+func (w *crashWorld) said() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.messages)
+}
+
+// say lets a person write a message that can be told from all others.
+func (w *crashWorld) say(chat int64, kind string) string {
+	w.mu.Lock()
+	id := fmt.Sprintf("m%dx%d", chat, len(w.messages))
+	w.messages[id] = chat
+	w.mu.Unlock()
+	w.telegram.Send(chat, faketelegram.User{ID: chat, FirstName: "Pat"}, kind+" "+id)
+	return id
+}
+
+// sayOneOfEachKind lets one person write each kind of message, and another fill a
+// chat until it is compressed, or the process is gone.
+func (w *crashWorld) sayOneOfEachKind(gone <-chan struct{}) {
+	for i, k := range kinds[:4] {
+		w.say(int64(2000+i), k)
+	}
+	for range 8 {
+		if !w.awaitAnswer(w.say(2100, "fill"), 2100, gone) {
+			return
+		}
+	}
+}
+
+// pressAllow presses Allow on every card that appears.
+func (w *crashWorld) pressAllow(c faketelegram.Change) {
+	if c.Kind != faketelegram.MessageSent {
+		return
+	}
+	m, ok := w.telegram.Chat(c.Chat).Message(c.Message)
+	if !ok || len(m.Keyboard) == 0 || m.Keyboard[0][0].Text != "Allow" {
+		return
+	}
+	data := m.Keyboard[0][0].Data
+	w.mu.Lock()
+	again := w.pressed[data]
+	w.pressed[data] = true
+	w.mu.Unlock()
+	if !again {
+		w.telegram.Press(c.Chat, c.Message, data, faketelegram.User{ID: c.Chat, FirstName: "Pat"})
+	}
+}
+
+// saidPattern matches what was said, with its time before it; what a summary
+// quotes has none.
+var saidPattern = regexp.MustCompile(`(?m)^\[[^\]]*\] (plain|tool|ask|long|fill) (m\d+x\d+)`)
+
+// answer is the model: what it says depends on the newest message only, so that a
+// call that is made again gives the same text.
+func answer(r providertest.Request) providertest.Answer {
+	if len(r.Tools) == 0 {
+		return providertest.Answer{Text: "They wrote messages and got answers."}
+	}
+	all := saidPattern.FindAllStringSubmatch(r.LastUser(), -1)
+	if len(all) == 0 {
+		return providertest.Answer{Text: "?"}
+	}
+	var texts []string
+	for _, m := range all {
+		kind, id := m[1], m[2]
+		if len(r.Results()) == 0 {
+			switch kind {
+			case "tool":
+				return call("current_time", "{}")
+			case "ask":
+				return call("terminal", `{"command":"echo `+id+`"}`)
+			}
+		}
+		texts = append(texts, final(kind, id))
+	}
+	return providertest.Answer{Text: strings.Join(texts, "\n\n")}
+}
+
+func call(name, arguments string) providertest.Answer {
+	return providertest.Answer{Calls: []providertest.Call{{Name: name, Arguments: arguments}}}
+}
+
+// final is the complete answer to a message.
+func final(kind, id string) string {
+	words := map[string]int{"long": 900, "fill": 700}[kind]
+	return "begin " + id + " " + providertest.Words(max(words, 20)) + " " + last(id)
+}
+
+// last is the last word of the answer to a message.
+func last(id string) string { return "end-" + id + "." }
+
+// awaitAnswer returns when the answer's last word is visible in a message that is
+// no longer being written to, or done is closed.
+func (w *crashWorld) awaitAnswer(id string, chat int64, done <-chan struct{}) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return w.telegram.Chat(chat).Wait(ctx, func(c *faketelegram.Chat) bool {
+		for _, m := range c.Messages() {
+			if strings.Contains(m.Text, last(id)) {
+				return true
+			}
+		}
+		return false
+	}) == nil
+}
+
+// settle waits until every message is answered.
+func (w *crashWorld) settle(t *testing.T) {
+	t.Helper()
+	done := make(chan struct{})
+	limit := time.AfterFunc(settleLimit, func() { close(done) })
+	defer limit.Stop()
+	w.mu.Lock()
+	messages := make(map[string]int64, len(w.messages))
+	for id, chat := range w.messages {
+		messages[id] = chat
+	}
+	w.mu.Unlock()
+	for id, chat := range messages {
+		if !w.awaitAnswer(id, chat, done) {
+			t.Errorf("no answer to %s within %s", id, settleLimit)
+		}
+	}
+}
+
+// victim is one process of the program.
+type victim struct {
+	cmd    *exec.Cmd
+	log    *bytes.Buffer
+	exited chan struct{}
+}
+
+// start starts a process, with a kill point armed if point is not empty.
+func (w *crashWorld) start(t *testing.T, point string) *victim {
+	t.Helper()
+	d := &victim{cmd: exec.Command(w.bin, "serve", "--config", w.config), log: &bytes.Buffer{}, exited: make(chan struct{})}
+	d.cmd.Env = append(os.Environ(), "PARLEY_KILL_AT="+point)
+	d.cmd.Stdout, d.cmd.Stderr = io.Discard, d.log
+	d.cmd.WaitDelay = time.Second // a command of the terminal tool may hold the pipe
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = d.cmd.Wait(); close(d.exited) }()
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		<-d.exited
+		if t.Failed() && os.Getenv("PARLEY_CRASH_LOG") != "" {
+			t.Logf("log of process %d:\n%s", d.cmd.Process.Pid, d.log)
+		}
+	})
+	return d
+}
+
+// died waits for the armed kill point to kill the process.
+func (d *victim) died(t *testing.T) bool {
+	t.Helper()
+	select {
+	case <-d.exited:
+		var status syscall.WaitStatus
+		if s, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
+			status = s
+		}
+		return status.Signaled() && status.Signal() == syscall.SIGKILL
+	case <-time.After(settleLimit):
+		return false
+	}
+}
+
+// killAfter kills the process after it has run for a while.
+func (d *victim) killAfter(t *testing.T, after time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(after):
+	case <-d.exited:
+		t.Fatalf("the process ended by itself:\n%s", d.log)
+	}
+	if err := d.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-d.exited
+}
+
+// stop ends the process as a service manager does.
+func (d *victim) stop(t *testing.T) {
+	t.Helper()
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+	case <-time.After(30 * time.Second):
+		t.Errorf("the process did not stop:\n%s", d.log)
+	}
+}
