@@ -212,7 +212,8 @@ func itemKeys(items []record.InboxItem) (accounts, keys []string) {
 
 // ReceiveHeld makes a member's held messages of the last day received, in their
 // order of arrival. It returns the conversations that got some and are this
-// replica's; owners of others are notified.
+// replica's; owners of others are notified. A session that is begun for them names
+// no model yet.
 func (db *DB) ReceiveHeld(ctx context.Context, r record.ReplicaID, p chat.Person) ([]record.Fence, error) {
 	var fences []record.Fence
 	err := db.tx(ctx, "receive held", func(ctx context.Context, tx pgx.Tx) error {

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// silence is how long a listening connection may be quiet before it is probed.
-	silence = 20 * time.Second
+	// quietBeats is how many heartbeats long a listening connection may be quiet
+	// before it is probed (21 s), and probeLimit how long the answer may take.
+	quietBeats = 7
+	probeLimit = time.Second
 	// maxBackoff bounds the wait between attempts to connect again.
 	maxBackoff = 5 * time.Second
 )
@@ -59,7 +61,7 @@ func (db *DB) listenOnce(ctx context.Context, channel string, begun func(), got 
 	}
 	begun()
 	for {
-		n, err := waitNotification(ctx, conn, silence)
+		n, err := waitNotification(ctx, conn, quietBeats*db.heartbeat)
 		switch {
 		case err == nil:
 			got(n)
@@ -93,7 +95,7 @@ func waitNotification(ctx context.Context, conn *pgx.Conn, limit time.Duration) 
 
 // probe finds out whether a silent connection still leads to a server.
 func probe(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	return conn.Ping(ctx)
 }

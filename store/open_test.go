@@ -231,6 +231,30 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
+// PGS-001: a listener whose connection leads nowhere notices by itself, listens again,
+// and says that something may have been missed.
+func TestListenerInABlackHole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u, err := url.Parse(w.url)
+	w.check(err)
+	dir := t.TempDir()
+	p := newProxy(t, filepath.Join(dir, ".s.PGSQL.5432"), filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
+	defer p.close()
+	core, logs := observer.New(zap.WarnLevel)
+	far := &world{t: t, url: with(t, w.url, "host", dir), raw: w.raw, replica: w.replica}
+	far.DB, err = store.Open(t.Context(), store.OpenConfig{URL: far.url, Heartbeat: 20 * time.Millisecond}, zap.New(core))
+	w.check(err)
+	t.Cleanup(far.Close)
+	woken := far.listening()
+	p.swallow(true)
+	w.eventually("doubt", func() bool { return logs.FilterMessage("listening to the database again").Len() > 0 })
+	p.swallow(false)
+	w.wake(woken, "")
+	w.exec(`SELECT pg_notify($1, $2)`, "parley_"+string(w.replica), cutOff)
+	w.wake(woken, cutOff)
+}
+
 // PGS-003: a pooler that serves two clients from one backend is found out and named.
 func TestPoolerInTransactionMode(t *testing.T) {
 	t.Parallel()
