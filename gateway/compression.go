@@ -38,7 +38,7 @@ func (c *conversation) considerCompression(ctx context.Context, r *agentcore.Res
 
 func (c *conversation) compactRequest(t engine.Trigger, topic string) agentcore.CompactRequest {
 	return agentcore.CompactRequest{
-		Conversation: c.conv, Trigger: t, Topic: topic,
+		Conversation: c.conv, Trigger: t, Topic: topic, PlatformHint: platformHint(c.account.adapter.Limits()),
 		Journal: &journal{store: c.g.store, fence: c.fence, turn: record.Turn{Session: c.conv.Session}},
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"parley/agentcore"
@@ -103,6 +104,9 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 		e.Messages[i].Turn = t.ID
 	}
 	if err := j.store.EndTurn(ctx, j.fence, e); err != nil {
+		if errors.Is(err, record.ErrConflict) {
+			j.post.begin(t, j.live, f.parts) // somebody joined: the answer is made again
+		}
 		return err
 	}
 	killpoint.Here(killpoint.TurnEnded)

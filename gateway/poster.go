@@ -63,7 +63,6 @@ type job struct {
 	after  time.Time // not before
 	wait   time.Duration
 	gone   bool // remove the message instead
-	failed error
 }
 
 func newPoster(c record.Conversation, f record.Fence, d posterDeps, log *zap.Logger) *poster {

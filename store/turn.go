@@ -145,9 +145,8 @@ func (db *DB) EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) err
 	}
 	return db.write(ctx, "end turn", f, func(b *pgx.Batch) {
 		if e.Seen > 0 {
-			b.Queue(`SELECT check_unmoved(NOT EXISTS (
-				SELECT FROM messages m JOIN turns t ON t.session_id = m.session_id AND t.id = m.turn_id
-				WHERE t.id = $1 AND m.role = 'user' AND m.seq > $2))`, e.Turn, e.Seen)
+			b.Queue(`SELECT check_rows(count(*), 0) FROM messages m JOIN turns t ON t.session_id = m.session_id AND t.id = m.turn_id
+				WHERE t.id = $1 AND m.role = 'user' AND m.seq > $2`, e.Turn, e.Seen)
 		}
 		queueEnded(b, f, e)
 		if e.PromptTokens > 0 {

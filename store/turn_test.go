@@ -75,3 +75,18 @@ func TestTurnFromMessageToAnswer(t *testing.T) {
 	w.want(err, record.ErrNotFound)
 	w.want(w.EndTurn(ctx, k.fence, record.TurnEnd{Turn: turn.ID, State: record.TurnDone}), record.ErrConflict)
 }
+
+// CON-008: an answer that has not seen what joined the turn meanwhile is not an end.
+func TestTurnDoesNotEndOverAMessageItHasNotSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	k := w.talk()
+	turn := w.turn(k)
+	seen := w.history(k.session)[0].Seq
+	w.check(w.JoinTurn(ctx, k.fence, turn.ID, nil, []record.Message{{Role: llm.User, Content: "one more thing"}}))
+	end := record.TurnEnd{Turn: turn.ID, State: record.TurnDone, Seen: seen, Messages: []record.Message{{Role: llm.Assistant, Content: "hi"}}}
+	w.want(w.EndTurn(ctx, k.fence, end), record.ErrConflict)
+	end.Seen = w.history(k.session)[1].Seq
+	w.check(w.EndTurn(ctx, k.fence, end))
+}
