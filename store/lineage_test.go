@@ -304,6 +304,26 @@ func TestEndItems(t *testing.T) {
 	}
 }
 
+// A changed message keeps its place and gets its new words, until it is taken.
+func TestRewrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.talk()
+	w.receive(said("2", "second"))
+	item := k.Item
+	var err error
+	item.Kind, item.Payload, err = chat.Encode(said("1", "changed"))
+	w.check(err)
+	w.effect(k, record.Rewrite{Item: item})
+	inbox := w.work(k.fence).Inbox
+	if len(inbox) != 2 || inbox[0].Seq != k.Item.Seq || !strings.Contains(string(inbox[0].Payload), "changed") {
+		t.Errorf("inbox %+v", inbox)
+	}
+	w.turn(k)
+	_, err = w.EndItems(t.Context(), k.fence, nil, "", record.Rewrite{Item: item}, nil)
+	w.want(err, record.ErrConflict)
+}
+
 // LIN-002, LIN-007: the list has each session once, the current one marked, what was
 // compressed as one, ordered by when something was last said.
 func TestSessions(t *testing.T) {

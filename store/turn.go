@@ -138,7 +138,8 @@ func (db *DB) SuspendTurn(ctx context.Context, f record.Fence, t record.TurnID, 
 // EndTurn ends a running turn, see record.TurnEnd. Messages with a sequence are
 // results for open calls and go to their reserved places; tool runs that are still
 // open are closed: as interrupted, or as unknown if they had begun and nobody
-// stopped them. A turn that has ended already is record.ErrConflict.
+// stopped them. A turn that has ended already, or got a user row that e.Seen does
+// not cover, is record.ErrConflict.
 func (db *DB) EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) error {
 	if !e.State.Ended() {
 		return fmt.Errorf("store: end turn: %s is not an end", e.State)
