@@ -49,11 +49,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return
 	}
-	want := "text"
-	ok := true
+	var want string
+	var ok bool
 	switch {
 	case v.Type() == secretType || v.Kind() == reflect.String:
-		ok = d.text(n, v, path)
+		want, ok = "text", d.text(n, v, path)
 	case v.Kind() == reflect.Struct:
 		want, ok = "a section of keys", n.Kind == yaml.MappingNode
 		if ok {
@@ -233,16 +233,14 @@ func nameOf(n *yaml.Node) string {
 
 // found names what stands in the file, never its value.
 func found(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
+	switch {
+	case n.Kind == yaml.MappingNode:
 		return "a section"
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		return "a list"
-	}
-	switch n.Tag {
-	case "!!int", "!!float":
+	case n.Tag == "!!int" || n.Tag == "!!float":
 		return "a number"
-	case "!!bool":
+	case n.Tag == "!!bool":
 		return n.Value
 	}
 	return "text"

@@ -20,8 +20,9 @@ func (c *Config) complete() {
 	for _, models := range c.named() {
 		for _, m := range models {
 			name, _ := m.Split()
-			if k, ok := provider.KnownProvider(name); ok && k.Keyless {
-				c.Providers[name] = c.Providers[name]
+			k, ok := provider.KnownProvider(name)
+			if _, configured := c.Providers[name]; ok && k.Keyless && !configured {
+				c.Providers[name] = provider.Config{}
 			}
 		}
 	}
