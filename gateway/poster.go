@@ -59,10 +59,10 @@ type posterDeps struct {
 
 // job is one unsettled delivery.
 type job struct {
-	d      record.Delivery
-	after  time.Time // not before
-	wait   time.Duration
-	gone   bool // remove the message instead
+	d     record.Delivery
+	after time.Time // not before
+	wait  time.Duration
+	gone  bool // remove the message instead
 }
 
 func newPoster(c record.Conversation, f record.Fence, d posterDeps, log *zap.Logger) *poster {

@@ -146,12 +146,7 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 		return
 	}
 	last, _ := items[len(items)-1].Event()
-	o := last.Meta()
-	t := record.Turn{
-		ID: record.TurnID(record.NewID()), Conversation: c.fence.Conversation, Session: c.conv.Session, State: record.TurnPreparing,
-		Budget: record.Budget{Initial: c.g.deps.MaxTurns, Cap: c.g.deps.MaxTurns}, Person: lead.Meta().From.ID, Trust: record.TrustUser,
-		Address: o.Address, Reply: o.Reply, Source: o.Message,
-	}
+	t := c.newTurn(last.Meta(), lead.Meta().From.ID)
 	t, err = c.g.store.StartTurn(ctx, c.fence, record.TurnStart{Turn: t, Items: items, Messages: msgs})
 	if err != nil {
 		c.failed(err, "start a turn")
@@ -160,6 +155,15 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 	killpoint.Here(killpoint.TurnStarted)
 	c.drop(items...)
 	c.runTurn(ctx, t, nil, false)
+}
+
+// newTurn makes the row of a turn that answers an event.
+func (c *conversation) newTurn(o chat.Origin, p chat.Person) record.Turn {
+	return record.Turn{
+		ID: record.TurnID(record.NewID()), Conversation: c.fence.Conversation, Session: c.conv.Session, State: record.TurnPreparing,
+		Budget: record.Budget{Initial: c.g.deps.MaxTurns, Cap: c.g.deps.MaxTurns}, Person: p, Trust: record.TrustUser,
+		Address: o.Address, Reply: o.Reply, Source: o.Message,
+	}
 }
 
 // together returns the messages from seq on that make one turn: everything up to

@@ -38,7 +38,7 @@ func (db *DB) EndItems(ctx context.Context, f record.Fence, items []record.Inbox
 
 func known(e record.Effect) bool {
 	switch e.(type) {
-	case nil, record.NoEffect, record.BeginRoot, record.MoveTo, record.SetTitle, record.Rewrite, record.Withdraw, record.SetModel, record.SetVerbose, record.ShowReasoning:
+	case nil, record.NoEffect, record.BeginRoot, record.MoveTo, record.Fork, record.SetTitle, record.Rewrite, record.Withdraw, record.SetModel, record.SetVerbose, record.ShowReasoning:
 		return true
 	}
 	return false
@@ -50,6 +50,8 @@ func queueEffect(b *pgx.Batch, f record.Fence, e record.Effect) {
 		queueRoot(b, f, e)
 	case record.MoveTo:
 		queueMove(b, f, e)
+	case record.Fork:
+		queueFork(b, f, e)
 	case record.SetTitle:
 		b.Queue(`UPDATE sessions SET title = $2 WHERE id = (SELECT session_id FROM conversations WHERE id = $1)`, f.Conversation, text(e.Title))
 	case record.Rewrite:
@@ -85,6 +87,19 @@ func queueRoot(b *pgx.Batch, f record.Fence, e record.BeginRoot) {
 		SELECT $2, c.id, $2, c.session_id, $3, $4, coalesce(s.model, '') FROM conversations c LEFT JOIN sessions s ON s.id = c.session_id WHERE c.id = $1`,
 		f.Conversation, e.ID, e.Reason, text(e.Title))
 	b.Queue(`UPDATE conversations SET session_id = $2 WHERE id = $1`, f.Conversation, e.ID)
+}
+
+// queueFork moves the conversation to a child that shares the current session's
+// history up to a message; nothing is copied.
+func queueFork(b *pgx.Batch, f record.Fence, e record.Fork) {
+	b.Queue(endCurrent, f.Conversation)
+	b.Queue(`
+		WITH child AS (
+			INSERT INTO sessions (id, conversation_id, parent_id, root_id, fork_seq, next_seq, reason, title, model, system_prompt)
+			SELECT $2, c.id, s.id, s.root_id, $3::bigint, $3::bigint + 1, $4, $5, s.model, s.system_prompt
+			FROM conversations c JOIN sessions s ON s.id = c.session_id WHERE c.id = $1 AND $3::bigint < s.next_seq RETURNING id),
+		moved AS (UPDATE conversations c SET session_id = child.id FROM child WHERE c.id = $1 RETURNING 1)
+		SELECT check_rows(count(*), 1) FROM moved`, f.Conversation, e.ID, e.UpTo, e.Reason, text(e.Title))
 }
 
 // queueMove follows compressions only, never other children (LIN-005).

@@ -64,7 +64,13 @@ func (db *DB) StartTurn(ctx context.Context, f record.Fence, s record.TurnStart)
 		t.State = record.TurnPreparing
 	}
 	t.Conversation = f.Conversation
+	if s.Fork != nil {
+		t.Session = s.Fork.ID
+	}
 	err := db.write(ctx, "start turn", f, func(b *pgx.Batch) {
+		if s.Fork != nil {
+			queueFork(b, f, *s.Fork)
+		}
 		b.Queue(`
 			INSERT INTO turns (id, conversation_id, session_id, state, iteration, budget, person, trust, account, chat, thread, reply, source, cause, crashes)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING started_at`,

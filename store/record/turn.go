@@ -65,8 +65,9 @@ func (s TurnState) Ended() bool {
 	switch s {
 	case TurnDone, TurnInterrupted, TurnExhausted, TurnFailed:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Budget bounds a turn's model calls: Initial at first, grown by Step on request

@@ -27,10 +27,13 @@ func (w Work) Empty() bool {
 }
 
 // TurnStart begins a turn: its user rows are appended, the inbox rows taken.
+// With a Fork the conversation first moves to that child, and the turn begins
+// there (/retry).
 type TurnStart struct {
 	Turn     Turn
 	Items    []InboxItem
 	Messages []Message
+	Fork     *Fork
 }
 
 // TurnEnd ends a turn in one transaction: the final message is appended, open
@@ -105,6 +108,14 @@ type (
 	// MoveTo moves the conversation to the newest compression descendant of a
 	// session of the same conversation and reopens it.
 	MoveTo struct{ Session SessionID }
+	// Fork moves the conversation to a new child of its current session (a branch or
+	// an undo) whose history is the current one up to UpTo; 0: none of it.
+	Fork struct {
+		ID     SessionID
+		Reason SessionReason
+		UpTo   int64
+		Title  string
+	}
 	// SetTitle names the current session.
 	SetTitle struct{ Title string }
 	// Rewrite replaces the event of a message that is still received: its sender
@@ -127,6 +138,7 @@ type (
 func (NoEffect) isEffect()      {}
 func (BeginRoot) isEffect()     {}
 func (MoveTo) isEffect()        {}
+func (Fork) isEffect()          {}
 func (SetTitle) isEffect()      {}
 func (Rewrite) isEffect()       {}
 func (Withdraw) isEffect()      {}
