@@ -27,6 +27,7 @@ func (t *turn) finish(ctx context.Context, s record.TurnState, why error) (recor
 		t.interrupted(why)
 	case record.TurnDone:
 		t.end.Seen = t.newestSeq(llm.User)
+	default: // the other ends have said all
 	}
 	t.end.Turn, t.end.State, t.end.Cause, t.end.Reference = t.row.ID, s, t.row.Cause, t.row.Reference
 	t.end.Usage, t.end.Model = t.row.Usage, t.answer.model

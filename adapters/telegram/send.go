@@ -285,7 +285,7 @@ func (a *Adapter) InviteLink(ctx context.Context, code string) (string, error) {
 // Probe implements chat.Prober.
 func (a *Adapter) Probe(ctx context.Context) ([]chat.Finding, error) {
 	u, err := a.me(ctx)
-	if cred, ok := a.credential(err).(*chat.CredentialError); ok && cred != nil {
+	if cred, ok := errors.AsType[*chat.CredentialError](a.credential(err)); ok {
 		return []chat.Finding{{What: cred.Reason, Fix: cred.Fix}}, nil
 	}
 	if err != nil {

@@ -94,8 +94,9 @@ func (c *Compressor) limit(t Trigger, window int) int {
 		return int(float64(window) * c.cfg.Threshold)
 	case Between:
 		return int(float64(window) * c.cfg.GatewayThreshold)
+	default:
+		return 0
 	}
-	return 0
 }
 
 // unmeasured says that a compression made the session and no prompt of it has

@@ -272,9 +272,7 @@ func TestSummaryIsUpdated(t *testing.T) {
 			t.Errorf("summary: %s", content)
 		}
 		msgs = append([]record.Message{r.Compression.Summary}, r.Compression.Tail...)
-		for _, m := range said(strings.Repeat("ua", 20), 100) {
-			msgs = append(msgs, m)
-		}
+		msgs = append(msgs, said(strings.Repeat("ua", 20), 100)...)
 		summaries := 0
 		for _, m := range msgs {
 			if m.Kind == record.KindSummary {

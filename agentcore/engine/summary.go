@@ -97,6 +97,7 @@ func body(resp llm.Response) (text string, facts []fact, err error) {
 		return "", nil, errCut
 	case llm.FinishFilter:
 		return "", nil, errRefused
+	default: // complete
 	}
 	text = strings.TrimSpace(thinking.ReplaceAllString(resp.Message.Text(), ""))
 	text, facts = cutFacts(text)

@@ -64,6 +64,7 @@ func convert(rows []record.Message, o Options) []llm.Message {
 				s = noOutput
 			}
 			msgs = append(msgs, llm.Message{Role: llm.ToolRole, Parts: []llm.Part{{Text: s}}, ToolCallID: r.ToolCallID})
+		default: // a session has no other rows
 		}
 	}
 	return msgs

@@ -126,6 +126,7 @@ var anyRow = rapid.Custom(func(t *rapid.T) record.Message {
 		if rapid.Bool().Draw(t, "file") {
 			m.Files = []chat.File{{Name: anyText.Draw(t, "file name")}}
 		}
+	default: // a session has no other rows
 	}
 	return m
 })

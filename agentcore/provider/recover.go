@@ -182,8 +182,9 @@ func decide(e *llm.Error, calls int, last bool) decision {
 		return decision{next: true}
 	case llm.KindMalformed:
 		return decision{again: e.Repaired && calls < callsRepaired}
+	default:
+		return decision{}
 	}
-	return decision{}
 }
 
 // restart tells that the call is made again and waits.
@@ -251,8 +252,9 @@ func empty(f llm.Finished, something, calls bool) bool {
 		return !something
 	case llm.FinishToolCalls:
 		return !calls
+	default:
+		return false
 	}
-	return false
 }
 
 // reason says for people why a call is made again.
@@ -284,6 +286,7 @@ func reason(err error) string {
 		return "the provider is off"
 	case llm.KindMalformed:
 		return "the request is put differently"
+	default:
+		return "failed"
 	}
-	return "failed"
 }

@@ -277,7 +277,10 @@ func TestBreakAbandons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{begun: time.Now(), steps: map[llm.ModelID][]step{"a/m": {{text: "x", err: &llm.Error{Kind: llm.KindNetwork}}}}}
 		s := newSet(t, p, 0)
-		for range s.Chain(Chain{Model: "a/m"}).Stream(t.Context(), &llm.Request{}) {
+		for _, err := range s.Chain(Chain{Model: "a/m"}).Stream(t.Context(), &llm.Request{}) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 		if len(p.calls) != 1 || s.providers["a"].gate.running != 0 {

@@ -82,7 +82,7 @@ func (r *request) readMultipart() error {
 	if err := r.ParseMultipartForm(maxBody); err != nil {
 		return err
 	}
-	defer r.MultipartForm.RemoveAll()
+	defer func() { _ = r.MultipartForm.RemoveAll() }()
 	for name, parts := range r.MultipartForm.File {
 		f, err := parts[0].Open()
 		if err != nil {

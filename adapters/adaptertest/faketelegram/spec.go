@@ -212,7 +212,7 @@ func (c *checker) value(path, typ string, v any) error {
 		}
 		return nil
 	}
-	ok := true
+	var ok bool
 	switch typ {
 	case "String":
 		_, ok = v.(string)

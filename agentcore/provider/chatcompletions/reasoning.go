@@ -168,6 +168,7 @@ func (f *thinkFilter) end() (thought, said string) {
 		return held, ""
 	case thinkAfter:
 		return "", ""
+	default:
+		return "", held
 	}
-	return "", held
 }

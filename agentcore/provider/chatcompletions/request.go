@@ -83,7 +83,7 @@ func (c *Client) newBody(req *llm.Request, q quirk) *body {
 	if c.completionTokens(model, q) {
 		b.MaxCompletionTokens = req.MaxOutput
 	} else {
-		b.MaxTokens = req.MaxOutput
+		b.MaxTokens = req.MaxOutput //nolint:staticcheck // deprecated at OpenAI, the only name elsewhere
 	}
 	return b
 }

@@ -287,7 +287,7 @@ func checkCancel(t *testing.T, b *bench) {
 		cancel()
 		select {
 		case err := <-ended:
-			if err != context.Canceled {
+			if !errors.Is(err, context.Canceled) {
 				t.Errorf("error = %v, want the context's own", err)
 			}
 		case <-time.After(time.Second):
@@ -300,7 +300,7 @@ func checkCancel(t *testing.T, b *bench) {
 func checkCancelledBefore(t *testing.T, b *bench) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := llm.Collect(ctx, b.provider.Stream(ctx, b.request("x"))); err != context.Canceled {
+	if _, err := llm.Collect(ctx, b.provider.Stream(ctx, b.request("x"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want the context's own", err)
 	}
 }
