@@ -1,0 +1,173 @@
+//go:build bench
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/adapters/adaptertest/faketelegram"
+)
+
+// The load: people who talk to one bot at the same time.
+const (
+	benchActive = 200
+	benchKnown  = 1000
+	benchEach   = 3
+	benchLimit  = 5 * time.Minute
+)
+
+// benchModel is the model of the load. benchSlow is one that a thousand people can
+// wait for at the same time on two cores.
+var (
+	benchModel = benchPace{first: 200 * time.Millisecond, rate: 50, tokens: 100}
+	benchSlow  = benchPace{first: 200 * time.Millisecond, rate: 5, tokens: 100}
+)
+
+// benchSpread is about the time of one answer, so that the load is even.
+const benchSpread = 2200 * time.Millisecond
+
+// TestBench measures the daemon as people feel it and as the machine pays for it.
+// It fails only if an answer is lost or doubled: the figures are read beside their
+// targets.
+func TestBench(t *testing.T) {
+	bin, relay := buildForBench(t, "."), buildForBench(t, "./testdata/relay")
+	fmt.Println(benchMachine(t))
+	figures := &benchTable{}
+	t.Run("Floor", func(t *testing.T) {
+		c := newBenchCrowd(t)
+		p := startForBench(t, relay, c.telegram.URL(), c.telegram.Token(), c.model.BaseURL())
+		figures.floor = c.measured(t, p, 0)
+	})
+	t.Run("Daemon", func(t *testing.T) {
+		c := newBenchCrowd(t)
+		url, postgres := startPostgres(t)
+		p := startForBench(t, bin, "serve", "--config", c.configure(t, url))
+		figures.daemon = c.measured(t, p, postgres)
+		t.Run("Memory", func(t *testing.T) { figures.memory(t, c, p, postgres) })
+	})
+	t.Run("Limits", func(t *testing.T) {
+		c := newBenchCrowd(t, faketelegram.WithLimits(faketelegram.Limits{}))
+		url, postgres := startPostgres(t)
+		p := startForBench(t, bin, "serve", "--config", c.configure(t, url))
+		figures.limited = c.measured(t, p, postgres)
+		figures.refused = c.telegram.Counters().Limited
+	})
+	fmt.Println(figures)
+}
+
+// configure writes the daemon's configuration: what is not named has its default.
+func (c *benchCrowd) configure(t *testing.T, database string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "parley.yaml")
+	text := fmt.Sprintf(`database: { url: %q }
+data_dir: %q
+http: { listen: "127.0.0.1:0" }
+model: fake/model
+providers:
+  fake: { api_key: key, base_url: %q, api_mode: chat_completions }
+access: { allow: ["telegram:*"] }
+platforms:
+  telegram: [ { name: main, token: %q, api_base: %q } ]
+`, database, t.TempDir(), c.model.BaseURL(), c.telegram.Token(), c.telegram.URL())
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// benchResult is one measured run.
+type benchResult struct {
+	messages []*benchMessage
+	reading  benchReading
+	tally    benchTally
+	calls    int // to Telegram
+}
+
+// measured waits for the program's first long poll and puts the load on it: people
+// who have never written before.
+func (c *benchCrowd) measured(t *testing.T, p *benchProcess, postgres int) benchResult {
+	t.Helper()
+	err := c.telegram.Wait(t.Context(), func(s *faketelegram.Server) bool {
+		return s.Counters().Calls["getUpdates"] >= 2 || postgres == 0 && s.Counters().Calls["getUpdates"] >= 1
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.load(t, p, postgres, benchRun{first: 1, chats: benchActive, messages: benchEach, pace: benchModel, spread: benchSpread, limit: benchLimit})
+}
+
+// load runs a loop under measurement and counts what came of it.
+func (c *benchCrowd) load(t *testing.T, p *benchProcess, postgres int, run benchRun) benchResult {
+	t.Helper()
+	before := c.calls()
+	meter := measure(p.cmd.Process.Pid, postgres)
+	r := benchResult{messages: c.talk(t, run)}
+	r.reading = meter.read()
+	r.tally, r.calls = c.tally(r.messages), c.calls()-before
+	if r.tally != (benchTally{}) {
+		t.Errorf("of %d messages: %+v", len(r.messages), r.tally)
+	}
+	for _, v := range c.telegram.Violations() {
+		t.Errorf("Telegram: %v", v)
+	}
+	for _, v := range c.model.Refusals() {
+		t.Errorf("the model: %s", v)
+	}
+	return r
+}
+
+func (c *benchCrowd) calls() (n int) {
+	for _, k := range c.telegram.Counters().Calls {
+		n += k
+	}
+	return n
+}
+
+// benchTable is all that was measured.
+type benchTable struct {
+	floor, daemon, limited benchResult
+	known, all             benchResult
+	refused                int
+}
+
+// memory goes on with a daemon that knows the active chats: the others write once,
+// then the active ones again, then all at the same time.
+func (b *benchTable) memory(t *testing.T, c *benchCrowd, p *benchProcess, postgres int) {
+	others := benchRun{first: 1 + benchActive, chats: benchKnown - benchActive, messages: 1, pace: benchModel, spread: 10 * time.Second, limit: benchLimit}
+	c.load(t, p, postgres, others)
+	active := benchRun{first: 1, chats: benchActive, messages: benchEach, pace: benchModel, spread: benchSpread, limit: benchLimit}
+	b.known = c.load(t, p, postgres, active)
+	all := benchRun{first: 1, chats: benchKnown, messages: 1, pace: benchSlow, spread: 10 * time.Second, limit: benchLimit}
+	b.all = c.load(t, p, postgres, all)
+}
+
+// benchMachine says what everything ran on.
+func benchMachine(t *testing.T) string {
+	t.Helper()
+	postgres, err := exec.Command("psql", "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := "unknown CPU"
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if name, ok := strings.CutPrefix(line, "model name"); ok {
+				cpu = strings.Trim(name, " \t:\n")
+				break
+			}
+		}
+	}
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d cores, %s, %s, %s; a page reaches the disk in %s; load before: %s", runtime.NumCPU(), cpu, runtime.Version(),
+		strings.TrimSpace(string(postgres)), millis(diskDelay(t, t.TempDir())), strings.TrimSpace(string(load)))
+}
