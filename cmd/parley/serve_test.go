@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -15,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"parley/agentcore/provider/providertest"
+	"parley/store"
 	"parley/store/storetest"
 )
 
@@ -233,6 +237,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 // that is free.
 func TestDemo(t *testing.T) {
 	home := t.TempDir()
+	t.Cleanup(func() { removePrivate(t, filepath.Join(home, ".parley", "demo")) })
 	env := environment{"HOME": home, "PARLEY_CONFIG": "/ignored.yaml"}
 	first := startDaemon(t, t.TempDir(), env, "demo")
 	first.open()
@@ -253,5 +258,19 @@ func TestDemo(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(home, ".parley", "parley.yaml")); err == nil {
 		t.Error("the demo wrote a configuration")
+	}
+}
+
+// removePrivate removes the files of a private server, which for root are not in
+// the data folder.
+func removePrivate(t *testing.T, dataDir string) {
+	t.Helper()
+	p, err := store.StartPrivate(context.Background(), store.PrivateConfig{DataDir: dataDir}, zap.NewNop())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if err := errors.Join(p.Stop(), os.RemoveAll(p.Dir())); err != nil {
+		t.Error(err)
 	}
 }
