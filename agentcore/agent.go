@@ -34,9 +34,12 @@ type Deps struct {
 	// ApprovalTimeout and ClarifyTimeout are how long a question stands; 0: 5
 	// minutes and 1 hour.
 	ApprovalTimeout, ClarifyTimeout time.Duration
-	Notes                           Notes
-	Searcher                        Searcher
-	Todos                           Todos
+	// Ledger keeps the limits of Spending; nil: nothing is limited.
+	Ledger   Ledger
+	Spending SpendingConfig
+	Notes    Notes
+	Searcher Searcher
+	Todos    Todos
 	// Context is the workspace's file for the system prompt.
 	Context prompt.ContextFile
 	// Location is the zone of the times that the model sees; nil: the machine's.

@@ -42,7 +42,13 @@ type answer struct {
 // calling asks the model once and decides what its answer means.
 func (t *turn) calling(ctx context.Context) (record.TurnState, error) {
 	t.row.Iteration++
+	booked, err := t.reserve(ctx)
+	if err != nil {
+		return t.reserveFailed(ctx, err)
+	}
 	resp, err := t.call(ctx)
+	resp.Usage = t.priced(resp.Usage, resp.Model)
+	t.settle(ctx, booked, resp.Usage)
 	if err != nil {
 		return t.callFailed(ctx, err)
 	}
@@ -191,6 +197,16 @@ func (t *turn) callFailed(ctx context.Context, err error) (record.TurnState, err
 		return t.wound(""), nil
 	}
 	return record.TurnFailed, err
+}
+
+// reserveFailed tells a limit from a ledger that cannot be reached.
+func (t *turn) reserveFailed(ctx context.Context, err error) (record.TurnState, error) {
+	var limit *userError
+	if errors.As(err, &limit) && ctx.Err() == nil {
+		return record.TurnFailed, err
+	}
+	t.row.Iteration--
+	return t.broken(ctx, err)
 }
 
 // again drops what was heard and asks once more with what was joined.

@@ -55,6 +55,8 @@ func (t *turn) compressing(ctx context.Context) (record.TurnState, error) {
 	if cctx.Err() != nil {
 		return t.halted(ctx)
 	}
+	res.Usage = t.priced(res.Usage, t.model)
+	t.settle(ctx, reservation{}, res.Usage)
 	t.row.Usage = t.row.Usage.Add(res.Usage)
 	if err != nil {
 		t.log.Warn("compression failed", zap.Error(err))
@@ -113,8 +115,7 @@ func (t *turn) reload(ctx context.Context) (err error) {
 // notCompressed goes on without: a preflight is a precaution, but a request that
 // was refused cannot be sent again as it is (CTX-005, CTX-007, CMP-009).
 func (t *turn) notCompressed(ctx context.Context, res engine.Result) (record.TurnState, error) {
-	if res.Cooldown > 0 {
-		t.session.CoolUntil = t.a.deps.Now().Add(res.Cooldown)
+	if res.CoolDown(&t.session, t.a.deps.Now()) {
 		if err := t.req.Journal.SetSession(ctx, t.session); err != nil {
 			return t.broken(ctx, err)
 		}

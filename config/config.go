@@ -33,9 +33,10 @@ type Config struct {
 
 	Models `yaml:",inline"`
 
-	Agent       agentcore.Config `yaml:"agent"`
-	Compression engine.Config    `yaml:"compression"`
-	Gateway     gateway.Config   `yaml:",inline"`
+	Agent       agentcore.Config         `yaml:"agent"`
+	Budgets     agentcore.SpendingConfig `yaml:"budgets"`
+	Compression engine.Config            `yaml:"compression"`
+	Gateway     gateway.Config           `yaml:",inline"`
 	// Streaming is "auto", "edit" or "off".
 	Streaming string          `yaml:"streaming"`
 	Tools     ToolsConfig     `yaml:"tools"`
@@ -121,6 +122,7 @@ func Default() *Config {
 		Log:         LogConfig{Level: "info", Format: "console"},
 		Models:      Models{Providers: map[string]provider.Config{}},
 		Agent:       agentcore.DefaultConfig(),
+		Budgets:     agentcore.SpendingConfig{Currency: "USD"},
 		Compression: engine.DefaultConfig(),
 		Gateway:     gateway.DefaultConfig(),
 		Streaming:   "auto",

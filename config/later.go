@@ -6,7 +6,6 @@ import "parley/config/secret"
 // serve yet; Warnings names those that are in use.
 type Later struct {
 	Delegation    DelegationConfig         `yaml:"delegation"`
-	Budgets       BudgetsConfig            `yaml:"budgets"`
 	Embeddings    ModelConfig              `yaml:"embeddings"`
 	Transcription ModelConfig              `yaml:"transcription"`
 	Hooks         HooksConfig              `yaml:"hooks"`
@@ -20,14 +19,6 @@ type DelegationConfig struct {
 	MaxIterations int `yaml:"max_iterations"`
 	MaxConcurrent int `yaml:"max_concurrent"`
 	MaxDepth      int `yaml:"max_depth"`
-}
-
-// BudgetsConfig is `budgets:`; 0 means no limit.
-type BudgetsConfig struct {
-	Currency          string  `yaml:"currency"`
-	PersonDaily       float64 `yaml:"person_daily"`
-	ConversationDaily float64 `yaml:"conversation_daily"`
-	TotalDaily        float64 `yaml:"total_daily"`
 }
 
 // ModelConfig names one model, as provider/model; empty: off.
@@ -83,7 +74,6 @@ type DiscordConfig struct {
 func defaultLater() Later {
 	return Later{
 		Delegation: DelegationConfig{MaxIterations: 50, MaxConcurrent: 3, MaxDepth: 1},
-		Budgets:    BudgetsConfig{Currency: "USD"},
 		Skills:     SkillsConfig{Dir: "./skills"},
 	}
 }
@@ -105,7 +95,6 @@ func (c *Config) unserved() []string {
 		}
 	}
 	use("delegation", c.source.said("delegation"))
-	use("budgets", c.Budgets.PersonDaily+c.Budgets.ConversationDaily+c.Budgets.TotalDaily > 0)
 	use("embeddings", c.Embeddings.Model != "")
 	use("transcription", c.Transcription.Model != "")
 	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)

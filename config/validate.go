@@ -18,6 +18,7 @@ func (c *Config) validate() {
 	var errs []error
 	errs = append(errs, c.HTTP.Validate()...)
 	errs = append(errs, c.Agent.Validate()...)
+	errs = append(errs, c.Budgets.Validate()...)
 	errs = append(errs, c.Compression.Validate()...)
 	errs = append(errs, c.Gateway.Validate()...)
 	errs = append(errs, c.Tools.Terminal.Validate()...)
@@ -180,9 +181,6 @@ func (l Later) validate() []error {
 	var errs []error
 	if l.Delegation.MaxIterations < 1 || l.Delegation.MaxConcurrent < 1 || l.Delegation.MaxDepth < 0 {
 		errs = append(errs, fmt.Errorf("delegation: max_iterations and max_concurrent must be at least 1, max_depth at least 0"))
-	}
-	if l.Budgets.PersonDaily < 0 || l.Budgets.ConversationDaily < 0 || l.Budgets.TotalDaily < 0 {
-		errs = append(errs, fmt.Errorf("budgets: a limit must not be negative; 0 means no limit"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.MCPServers)) {
 		if s := l.MCPServers[name]; (s.Command == "") == (s.URL == "") {

@@ -70,8 +70,8 @@ func (a *asker) Ask(ctx context.Context, q record.Approval) (record.Approval, er
 // askCard is the message that asks.
 func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 	m := chat.Outgoing{Key: "ask/" + string(q.ID), Text: q.Question}
-	switch {
-	case q.Kind == record.AskApproval:
+	switch q.Kind {
+	case record.AskApproval, record.AskSpending:
 		m.Buttons = [][]chat.Button{{
 			{Label: "Allow", Data: askData(q.ID, "y"), Style: chat.Primary},
 			{Label: "Deny", Data: askData(q.ID, "n"), Style: chat.Danger},
@@ -79,7 +79,7 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 		if l.NoButtons {
 			m.Text += "\n\nAnswer `/approve` or `/deny`."
 		}
-	default:
+	case record.AskClarify:
 		for i, o := range q.Options {
 			m.Buttons = append(m.Buttons, []chat.Button{{Label: clip(o, 60), Data: askData(q.ID, strconv.Itoa(i))}})
 		}
@@ -199,9 +199,9 @@ func (c *conversation) withdrawQuestions(ctx context.Context) {
 }
 
 // mayDecide says whether a person may answer a question: the one who was asked,
-// or an admin.
+// or an admin; about money, only an admin.
 func (c *conversation) mayDecide(ctx context.Context, q *question, p chat.Person) bool {
-	return p == q.Asked || c.roleOf(ctx, p).Admin()
+	return (p == q.Asked && q.Kind != record.AskSpending) || c.roleOf(ctx, p).Admin()
 }
 
 // yesWords and noWords decide an approval when they are the whole text.
@@ -215,7 +215,7 @@ var (
 // only, and any other text of that person withdraws it and goes its own way.
 func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem, ev chat.MessageReceived) bool {
 	for _, q := range c.oldestFirst() {
-		if ev.From.ID != q.Asked || c.turn == nil {
+		if ev.From.ID != q.Asked || c.turn == nil || !c.mayDecide(ctx, q, ev.From.ID) {
 			continue
 		}
 		word := strings.ToLower(strings.TrimSpace(ev.Text))

@@ -360,7 +360,7 @@ func (c *conversation) cmdDeny(ctx context.Context, in invocation) {
 // decideOldest answers the oldest open approval.
 func (c *conversation) decideOldest(ctx context.Context, in invocation, to record.ApprovalState) {
 	for _, q := range c.oldestFirst() {
-		if q.Kind != record.AskApproval {
+		if q.Kind == record.AskClarify {
 			continue
 		}
 		if !c.mayDecide(ctx, q, in.from.From.ID) {

@@ -173,6 +173,7 @@ func newAgent(w wiring, m *metrics) (*agentcore.Agent, error) {
 	deps := agentcore.Deps{
 		Model: counted{w.models, m}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set,
 		Policy: tool.Policy{Exec: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
+		Ledger: w.db, Spending: w.config.Budgets,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Log: w.log, Now: time.Now,
 	}

@@ -76,8 +76,10 @@ type Session struct {
 	PromptSeq    int64
 	// Ineffective counts compressions in a row that did not help.
 	Ineffective int
-	// CoolUntil forbids another automatic compression before then.
-	CoolUntil time.Time
+	// CoolUntil forbids another automatic compression before then, and
+	// FailedCompressions counts the ones in a row that failed.
+	CoolUntil          time.Time
+	FailedCompressions int
 	CreatedAt time.Time
 	EndedAt   time.Time // zero while open
 }

@@ -145,6 +145,7 @@ type ApprovalKind string
 const (
 	AskApproval ApprovalKind = "approval"
 	AskClarify  ApprovalKind = "clarify"
+	AskSpending ApprovalKind = "spending" // may more be spent today; admins only
 )
 
 // ApprovalState is where a question stands. Only open ones can change.
