@@ -116,6 +116,16 @@ func (g *gate) leave(ok bool) {
 	g.admit()
 }
 
+// rest is how long the gate stays shut after a rate limit; 0 if it is not.
+func (g *gate) rest() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.pausing {
+		return 0
+	}
+	return max(0, time.Until(g.until))
+}
+
 // throttle pauses the gate after a rate limit.
 func (g *gate) throttle(wait time.Duration) {
 	g.mu.Lock()

@@ -17,6 +17,7 @@ const (
 	limitWait     = 5 * time.Second // a rate limit that says nothing
 	longestWait   = time.Minute     // of what a server may ask for
 	pointlessWait = 10 * time.Minute
+	worthSaying   = time.Second // shorter waits pass unnoticed
 )
 
 // How often a model is called in all.
@@ -208,6 +209,13 @@ func (c *call) restart(ctx context.Context, wait time.Duration, m llm.ModelID, w
 // attempt is one call. An answer without text, calls and thinking is an error, and
 // so is one that announces calls and has none (PRV-035).
 func (c *call) attempt(ctx context.Context, e *endpoint) error {
+	// A pause that an earlier call was asked to make is this one's too, and shown.
+	if rest := e.gate.rest(); rest >= worthSaying {
+		limited := &llm.Error{Kind: llm.KindRateLimit}
+		if !c.yield(llm.Restarted{Wait: rest, Model: c.req.Model, Reason: reason(limited)}, nil) {
+			return errStopped
+		}
+	}
 	if err := e.gate.enter(ctx); err != nil {
 		return err
 	}

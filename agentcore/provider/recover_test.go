@@ -176,6 +176,36 @@ func TestRestartVoidsPartialText(t *testing.T) {
 	})
 }
 
+// TestPauseOfOthersIsShown: whoever comes while the provider wants to be left alone
+// is told that there is something to wait for.
+func TestPauseOfOthersIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{steps: map[llm.ModelID][]step{"a/m": {wait(llm.KindRateLimit, 7*time.Second), good}}, begun: time.Now()}
+		m := newSet(t, p, 0).Chain(Chain{Model: "a/m"})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for range m.Stream(ctx, &llm.Request{Model: "a/m"}) {
+			stop() // at the wait
+		}
+		<-time.After(2 * time.Second)
+		var seen []string
+		for ev, err := range m.Stream(t.Context(), &llm.Request{Model: "a/m"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, ok := ev.(llm.Restarted); ok {
+				seen = append(seen, r.Reason+" "+r.Wait.String())
+			}
+		}
+		if d := cmp.Diff([]string{"rate limited 5s"}, seen); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff([]string{"a/m@0s", "a/m@7s"}, p.calls); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
 // TestStopEndsEveryWait: the context ends a wait between calls, in the queue and
 // in a call at once.
 func TestStopEndsEveryWait(t *testing.T) {

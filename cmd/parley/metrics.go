@@ -99,8 +99,10 @@ func (c counted) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 			case err != nil:
 				outcome = "abandoned"
 			case first:
-				first = false
-				c.metrics.firstToken.Observe(time.Since(began).Seconds())
+				if _, again := ev.(llm.Restarted); !again {
+					first = false
+					c.metrics.firstToken.Observe(time.Since(began).Seconds())
+				}
 			}
 			if _, ok := ev.(llm.Finished); ok {
 				outcome = "ok"
