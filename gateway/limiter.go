@@ -9,16 +9,24 @@ import (
 	"parley/gateway/chat"
 )
 
-// limiter paces the calls to one account. Every outbound message and edit passes
-// it: interim edits wait for their turn, everything else waits only when the
-// platform said so. It is safe for concurrent use.
-type limiter struct {
-	limits  chat.Limits
-	account *rate.Limiter // nil: unlimited
+// heldFor is how long an account is held to its documented rate after a refusal.
+const heldFor = 10 * time.Minute
 
-	mu     sync.Mutex
-	paused time.Time // the whole account
-	chats  map[chat.ChatID]*chatPace
+// limiter paces the calls to one account. Every outbound message and edit passes
+// it. The time between two edits in a chat is always kept, and interim edits give
+// way to everything else, which waits only when the platform has said so.
+//
+// The rate over all chats is what a platform promises everybody. Servers of one's
+// own and paid accounts take more, so it is not kept before the first refusal; from
+// then on, finals included, for heldFor. It is safe for concurrent use.
+type limiter struct {
+	limits chat.Limits
+
+	mu      sync.Mutex
+	paused  time.Time // the whole account
+	held    time.Time // until when the account's rate is kept
+	account *rate.Limiter
+	chats   map[chat.ChatID]*chatPace
 }
 
 // chatPace is what is known of one chat.
@@ -30,11 +38,7 @@ type chatPace struct {
 }
 
 func newLimiter(l chat.Limits) *limiter {
-	lim := &limiter{limits: l, chats: map[chat.ChatID]*chatPace{}}
-	if n := l.AccountPerSecond; n > 0 {
-		lim.account = rate.NewLimiter(rate.Limit(n), n)
-	}
-	return lim
+	return &limiter{limits: l, chats: map[chat.ChatID]*chatPace{}}
 }
 
 // enter and leave count the conversations of a chat, so that its state goes with
@@ -63,18 +67,24 @@ func (l *limiter) leave(id chat.ChatID) {
 	}
 }
 
-// final counts a call that does not wait by itself and returns how long the
-// platform has told us to keep still; after a wait it must be asked again.
-func (l *limiter) final(id chat.ChatID, now time.Time) time.Duration {
+// final counts a call that does not wait by itself and returns how long it has to
+// keep still because of what the platform has said; after a wait it must be asked
+// again. placed remembers between the two that the call has its place in the
+// account's queue.
+func (l *limiter) final(id chat.ChatID, now time.Time, placed *bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pace(id)
 	if w := max(p.paused.Sub(now), l.paused.Sub(now)); w > 0 {
 		return w
 	}
-	if l.account != nil {
-		l.account.ReserveN(now, 1)
+	if now.Before(l.held) && !*placed {
+		if w := l.account.ReserveN(now, 1).DelayFrom(now); w > 0 {
+			*placed = true
+			return w
+		}
 	}
+	*placed = false
 	if p.minute != nil {
 		p.minute.ReserveN(now, 1)
 	}
@@ -91,8 +101,12 @@ func (l *limiter) interim(id chat.ChatID, now time.Time) time.Duration {
 	if w > 0 {
 		return w
 	}
-	// Finals take from the same buckets without waiting, so interim edits give way.
-	for _, b := range []*rate.Limiter{l.account, p.minute} {
+	var account *rate.Limiter
+	if now.Before(l.held) {
+		account = l.account
+	}
+	// Finals take their places in the same buckets first, so interim edits give way.
+	for _, b := range []*rate.Limiter{account, p.minute} {
 		if b == nil {
 			continue
 		}
@@ -110,6 +124,13 @@ func (l *limiter) interim(id chat.ChatID, now time.Time) time.Duration {
 func (l *limiter) pause(id chat.ChatID, e *chat.RateLimitError, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n := l.limits.AccountPerSecond; n > 0 {
+		if !now.Before(l.held) {
+			l.account = rate.NewLimiter(rate.Limit(n), n)
+			l.account.ReserveN(now, n) // the platform has none left either
+		}
+		l.held = now.Add(heldFor)
+	}
 	until := now.Add(e.RetryAfter)
 	if e.Account {
 		l.paused = until

@@ -42,7 +42,7 @@ type poster struct {
 	current *job // being settled
 	ended   endedJobs
 	live    *livePost
-	inCall  context.CancelFunc // of an interim call under way
+	inCall  context.CancelFunc // of an interim edit under way
 	calls   sync.Cond          // signalled when a call ended
 	notes   []func(context.Context)
 }
@@ -52,6 +52,7 @@ type posterDeps struct {
 	adapter chat.Adapter
 	limiter *limiter
 	store   Deliveries
+	silent  bool   // nothing is shown before it is final
 	settled func() // told when the queue has become empty
 	count   func(record.DeliveryKind, record.DeliveryState)
 	now     func() time.Time
@@ -59,10 +60,11 @@ type posterDeps struct {
 
 // job is one unsettled delivery.
 type job struct {
-	d     record.Delivery
-	after time.Time // not before
-	wait  time.Duration
-	gone  bool // remove the message instead
+	d      record.Delivery
+	after  time.Time // not before
+	wait   time.Duration
+	gone   bool // remove the message instead
+	placed bool // see limiter.final
 }
 
 func newPoster(c record.Conversation, f record.Fence, d posterDeps, log *zap.Logger) *poster {
@@ -232,10 +234,10 @@ func (p *poster) queued(k record.DeliveryKind) bool {
 	return slices.ContainsFunc(p.queue, func(j *job) bool { return j.d.Kind == k })
 }
 
-// order ranks the kinds of deliveries.
-func order(k record.DeliveryKind) int {
-	return slices.Index([]record.DeliveryKind{record.DeliverControl, record.DeliverCard, record.DeliverFinal, record.DeliverNotice, record.DeliverLive}, k)
-}
+// ranked are the kinds of deliveries in the order in which they are posted.
+var ranked = [...]record.DeliveryKind{record.DeliverControl, record.DeliverCard, record.DeliverFinal, record.DeliverNotice, record.DeliverLive}
+
+func order(k record.DeliveryKind) int { return slices.Index(ranked[:], k) }
 
 // next returns the first job that is due, by kind and then by age. Only the first
 // of each kind is a candidate, so that parts stay in order.
@@ -244,12 +246,12 @@ func (p *poster) next(now time.Time) (*job, time.Duration) {
 	defer p.mu.Unlock()
 	var best *job
 	var wait time.Duration
-	seen := map[record.DeliveryKind]bool{}
+	var seen [len(ranked)]bool
 	for _, j := range p.queue {
-		if seen[j.d.Kind] {
+		if seen[order(j.d.Kind)] {
 			continue
 		}
-		seen[j.d.Kind] = true
+		seen[order(j.d.Kind)] = true
 		if w := j.after.Sub(now); w > 0 {
 			if wait == 0 || w < wait {
 				wait = w
@@ -266,7 +268,7 @@ func (p *poster) next(now time.Time) (*job, time.Duration) {
 
 // settle tries one delivery once and records what came of it.
 func (p *poster) settle(ctx context.Context, j *job) {
-	if w := p.deps.limiter.final(j.d.Address.Chat, p.deps.now()); w > 0 {
+	if w := p.deps.limiter.final(j.d.Address.Chat, p.deps.now(), &j.placed); w > 0 {
 		p.postpone(j, w)
 		return
 	}

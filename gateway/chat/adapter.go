@@ -168,7 +168,8 @@ type Limits struct {
 	EditInterval time.Duration
 	// ChatPerMinute bounds messages and edits in one group chat.
 	ChatPerMinute int
-	// AccountPerSecond bounds messages and edits over all chats.
+	// AccountPerSecond is how many messages and edits over all chats the platform
+	// promises to take. Some servers take more, so it is kept once one has refused.
 	AccountPerSecond int
 	// ButtonsPerRow and Buttons bound a keyboard.
 	ButtonsPerRow, Buttons int
