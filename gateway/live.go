@@ -177,6 +177,13 @@ type picture struct {
 	progress []string
 }
 
+// news says whether there is something to show that an earlier version did not.
+func (l *live) news(since int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version != since && (l.text.Len() > 0 || len(l.lines) > 0 || l.thought != "" || l.waiting != "")
+}
+
 // show takes a snapshot for the poster.
 func (l *live) show() picture {
 	l.mu.Lock()

@@ -15,8 +15,9 @@ import (
 	"parley/store/record"
 )
 
-// freezeLimit is how long the end of a turn waits for an interim call before it
-// is cut off.
+// freezeLimit is how long the end of a turn waits for an interim edit before it is
+// cut off. The creation of a part is waited for: cut off, nobody would know whether
+// people see it, and the answer would have to be shown once more.
 const freezeLimit = 500 * time.Millisecond
 
 // livePost is a turn's live message as the platform has it: one row a part. The
@@ -100,21 +101,24 @@ func (p *poster) bury() {
 // showLive brings the live message up to date if it is time to, and returns how
 // long nothing is due.
 func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
-	lp, pic, ok := p.startInterim()
-	if !ok {
+	lp := p.startInterim()
+	if lp == nil {
 		return time.Hour
 	}
 	defer p.endInterim(lp)
 	if w := lp.after.Sub(now); w > 0 {
 		return w
 	}
+	// Asked before the layout, which reads the whole text: tokens come far more often
+	// than edits may.
+	if w := p.deps.limiter.interim(lp.turn.Address.Chat, now); w > 0 {
+		return w
+	}
+	pic := lp.src.show()
 	outs := p.layOut(lp, pic)
 	for i, out := range outs {
 		if i < len(lp.shown) && lp.shown[i] == look(out) {
 			continue
-		}
-		if w := p.deps.limiter.interim(lp.turn.Address.Chat, now); w > 0 {
-			return w
 		}
 		if err := p.showPart(ctx, lp, i, out); err != nil {
 			return p.interimFailed(lp, err)
@@ -128,25 +132,20 @@ func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
 	return time.Hour
 }
 
-// startInterim takes a snapshot if there is something new to show.
-func (p *poster) startInterim() (*livePost, picture, bool) {
-	p.mu.Lock()
-	lp := p.live
-	p.mu.Unlock()
-	if _, ok := p.deps.adapter.(chat.Editor); lp == nil || !ok {
-		return nil, picture{}, false
-	}
-	pic := lp.src.show()
-	if pic.version == lp.version || (pic.text == "" && len(pic.progress) == 0) {
-		return nil, picture{}, false
+// startInterim returns the live message if there is something new to show of it;
+// freeze waits until endInterim.
+func (p *poster) startInterim() *livePost {
+	if _, ok := p.deps.adapter.(chat.Editor); !ok || p.deps.silent {
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if lp.frozen {
-		return nil, picture{}, false
+	lp := p.live
+	if lp == nil || lp.frozen || !lp.src.news(lp.version) {
+		return nil
 	}
 	lp.calling = true
-	return lp, pic, true
+	return lp
 }
 
 func (p *poster) endInterim(lp *livePost) {
@@ -180,10 +179,10 @@ func (p *poster) layOut(lp *livePost, pic picture) []chat.Outgoing {
 func (p *poster) showPart(ctx context.Context, lp *livePost, i int, out chat.Outgoing) error {
 	cctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	p.mu.Lock()
-	p.inCall = cancel
-	p.mu.Unlock()
 	if i < len(lp.parts) {
+		p.mu.Lock()
+		p.inCall = cancel
+		p.mu.Unlock()
 		d := lp.parts[i]
 		if err := p.deps.adapter.(chat.Editor).Edit(cctx, d.Address, d.Message, out); err != nil {
 			return err
