@@ -37,10 +37,8 @@ type Config struct {
 	Budgets     agentcore.SpendingConfig `yaml:"budgets"`
 	Compression engine.Config            `yaml:"compression"`
 	Gateway     gateway.Config           `yaml:",inline"`
-	// Streaming is "auto", "edit" or "off".
-	Streaming string          `yaml:"streaming"`
-	Tools     ToolsConfig     `yaml:"tools"`
-	Platforms PlatformsConfig `yaml:"platforms"`
+	Tools       ToolsConfig              `yaml:"tools"`
+	Platforms   PlatformsConfig          `yaml:"platforms"`
 
 	Later `yaml:",inline"`
 
@@ -125,7 +123,6 @@ func Default() *Config {
 		Budgets:     agentcore.SpendingConfig{Currency: "USD"},
 		Compression: engine.DefaultConfig(),
 		Gateway:     gateway.DefaultConfig(),
-		Streaming:   "auto",
 		Tools:       ToolsConfig{Terminal: terminal.DefaultConfig()},
 		Platforms:   PlatformsConfig{Web: web.DefaultConfig()},
 		Later:       defaultLater(),

@@ -138,7 +138,7 @@ platforms:
 		Access:        gateway.AccessConfig{Allow: []string{"telegram:12345"}, Admins: []string{"telegram:1"}, Groups: "all"},
 		Approvals:     gateway.ApprovalsConfig{Mode: "deny", Timeout: 10 * time.Second},
 		Clarify:       gateway.ClarifyConfig{Timeout: 2 * time.Hour},
-		Shutdown:      gateway.ShutdownConfig{Grace: 5 * time.Second},
+		Shutdown:      gateway.ShutdownConfig{Grace: 5 * time.Second}, Streaming: gateway.StreamEdit,
 	}
 	if diff := cmp.Diff(want, c.Gateway); diff != "" {
 		t.Errorf("gateway (-want +got):\n%s", diff)
@@ -162,7 +162,7 @@ platforms:
 	}
 	warned := c.Warnings()
 	for _, key := range []string{
-		"delegation", "budgets", "embeddings", "transcription", "hooks", "webhooks", "mcp_servers", "skills",
+		"delegation", "embeddings", "transcription", "hooks", "webhooks", "mcp_servers", "skills",
 		"agent.routing", "tools.web_search", "platforms.slack.main", "platforms.discord.main",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {

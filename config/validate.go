@@ -41,7 +41,6 @@ func (c *Config) validateWords() []error {
 	}{
 		{"log.level", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format", c.Log.Format, []string{"console", "json"}},
-		{"streaming", c.Streaming, []string{"auto", "edit", "off"}},
 	} {
 		if !slices.Contains(w.allowed, w.value) {
 			errs = append(errs, fmt.Errorf("%s: %q is not one of %s", w.key, w.value, strings.Join(w.allowed, ", ")))

@@ -145,16 +145,33 @@ func (g *Gateway) adapterRun(ctx context.Context, a *account) (err error) {
 	var menu sync.WaitGroup
 	defer menu.Wait()
 	if p, ok := a.adapter.(chat.CommandPublisher); ok {
+		mctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		menu.Go(func() {
 			defer g.door("publish commands")
-			cctx, cancel := context.WithTimeout(ctx, callLimit)
-			defer cancel()
-			if err := p.PublishCommands(cctx, CommandInfos()); err != nil && ctx.Err() == nil {
-				g.log.Warn("the command menu was not published", zap.String("account", string(a.id)), zap.Error(err))
-			}
+			g.publish(mctx, a.id, p)
 		})
 	}
 	return a.adapter.Run(ctx, g.sink(a))
+}
+
+// publish gives the platform the command menu, and tries again until it has taken
+// it or refused it for good.
+func (g *Gateway) publish(ctx context.Context, id chat.AccountID, p chat.CommandPublisher) {
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		cctx, cancel := context.WithTimeout(ctx, callLimit)
+		err := p.PublishCommands(cctx, CommandInfos())
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		g.log.Warn("the command menu was not published", zap.String("account", string(id)), zap.Error(err))
+		var rejected *chat.RejectedError
+		if errors.As(err, &rejected) {
+			return
+		}
+		pause(ctx, wait)
+	}
 }
 
 // waitIntake waits until this replica may take in the account's events.

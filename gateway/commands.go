@@ -397,9 +397,9 @@ func (c *conversation) cmdWhy(ctx context.Context, in invocation) {
 		c.answer(ctx, in, "Reply to a message with `/why`, and I tell what became of it.", record.NoEffect{})
 		return
 	}
-	w, err := c.g.store.Explain(ctx, in.from.Address.Account, id)
+	w, err := c.g.store.Explain(ctx, in.from.Address.Account, c.fence.Conversation, id)
 	switch {
-	case errors.Is(err, record.ErrNotFound), err == nil && w.Item.Conversation != c.fence.Conversation:
+	case errors.Is(err, record.ErrNotFound):
 		c.answer(ctx, in, "I know nothing of that message in this conversation. In groups I do not keep what is not for me.", record.NoEffect{})
 		return
 	case err != nil:
@@ -413,7 +413,7 @@ func (c *conversation) cmdWhy(ctx context.Context, in invocation) {
 func Explain(w record.Why) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The message was received at %s; it is **%s**", w.Item.ReceivedAt.UTC().Format("2006-01-02 15:04:05 UTC"), w.Item.State)
-	if w.Item.Reason != "" {
+	if w.Item.Reason != "" && w.Item.Reason != string(w.Item.State) {
 		b.WriteString(" (" + inert(w.Item.Reason) + ")")
 	}
 	b.WriteString(".")

@@ -122,12 +122,8 @@ func (c *conversation) swap(ctx context.Context, r engine.Result) string {
 
 // rememberOutcome stores a cooldown, so that it survives a restart.
 func (c *conversation) rememberOutcome(ctx context.Context, r engine.Result) {
-	if r.Cooldown == 0 {
-		return
-	}
 	s, err := c.g.store.Session(ctx, c.conv.Session)
-	if err == nil {
-		s.CoolUntil = c.g.now().Add(r.Cooldown)
+	if err == nil && r.CoolDown(&s, c.g.now()) {
 		err = c.g.store.SetSession(ctx, c.fence, s)
 	}
 	if err != nil {

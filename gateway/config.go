@@ -15,7 +15,19 @@ type Config struct {
 	Approvals     ApprovalsConfig
 	Clarify       ClarifyConfig
 	Shutdown      ShutdownConfig
+	// Streaming says whether answers are shown while they are written.
+	Streaming Streaming
 }
+
+// Streaming is `streaming:`.
+type Streaming string
+
+// The ways of streaming. Auto is the platform's own where it has one, else edits.
+const (
+	StreamAuto Streaming = "auto"
+	StreamEdit Streaming = "edit"
+	StreamOff  Streaming = "off"
+)
 
 // BusyMode says what a message does while a turn runs.
 type BusyMode string
@@ -71,6 +83,7 @@ func DefaultConfig() Config {
 		Approvals:     ApprovalsConfig{Mode: "ask", Timeout: 5 * time.Minute},
 		Clarify:       ClarifyConfig{Timeout: time.Hour},
 		Shutdown:      ShutdownConfig{Grace: 30 * time.Second},
+		Streaming:     StreamAuto,
 	}
 }
 
@@ -89,6 +102,7 @@ func (c Config) Validate() []error {
 	oneOf("conversations.group_scope", string(c.Conversations.GroupScope), "thread", "person")
 	oneOf("access.groups", c.Access.Groups, "mention", "all", "off")
 	oneOf("approvals.mode", c.Approvals.Mode, "ask", "deny", "allow")
+	oneOf("streaming", string(c.Streaming), "auto", "edit", "off")
 	for _, d := range []struct {
 		key string
 		v   time.Duration

@@ -134,6 +134,7 @@ func (c *conversation) adopt(ctx context.Context, w record.Work) bool {
 	c.questions, c.flush, c.posted = map[record.ApprovalID]*question{}, make(chan struct{}), make(chan struct{})
 	c.post = newPoster(c.conv, c.fence, posterDeps{
 		adapter: c.account.adapter, limiter: c.account.limiter, store: c.g.store, now: c.g.now,
+		silent:  c.g.cfg.Streaming == StreamOff,
 		settled: func() { c.box.put(settled{}) }, count: c.g.metrics.Delivery,
 	}, c.log)
 	c.children.Go(func() {

@@ -506,3 +506,13 @@ func TestUndoRetryAndBranch(t *testing.T) {
 		return strings.Contains(ps[len(ps)-1].Out.Text, "Only 3 questions")
 	})
 }
+
+// streaming: off shows nothing before it is final.
+func TestStreamingOff(t *testing.T) {
+	m := gatewaytest.NewModel(gatewaytest.Say("one two three four"))
+	h := gatewaytest.New(t, m, gatewaytest.Options{Config: func(c *gateway.Config) { c.Streaming = gateway.StreamOff }})
+	h.Say(owner, "go")
+	if ps := h.Final(owner, "one two three four"); len(ps) != 1 || ps[0].Edits != 0 {
+		t.Errorf("want one message that was never edited, got %+v", ps)
+	}
+}

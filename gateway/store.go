@@ -120,8 +120,9 @@ type (
 		// Sessions lists a conversation's sessions, newest first, compressed parents
 		// folded into their newest descendant.
 		Sessions(ctx context.Context, c record.ConversationID, limit int) ([]record.SessionSummary, error)
-		// Explain says what became of a message, given as the platform's id.
-		Explain(ctx context.Context, a chat.AccountID, m chat.MessageID) (record.Why, error)
+		// Explain says what became of a message of a conversation, given as the
+		// platform's id.
+		Explain(ctx context.Context, a chat.AccountID, c record.ConversationID, m chat.MessageID) (record.Why, error)
 		// UsageOf sums a conversation's usage, in all and since a time.
 		UsageOf(ctx context.Context, c record.ConversationID, since time.Time) (llm.Usage, error)
 	}
