@@ -276,7 +276,7 @@ func TestEndItems(t *testing.T) {
 		t.Errorf("replies %+v", work.Deliveries)
 	}
 	for id, reason := range map[chat.MessageID]string{"2": "withdrawn by /stop", "4": "/stop"} {
-		if why, err := w.Explain(ctx, "fake/main", id); err != nil || why.Item.Reason != reason {
+		if why, err := w.Explain(ctx, "fake/main", "", id); err != nil || why.Item.Reason != reason {
 			t.Errorf("message %s: %q, %v", id, why.Item.Reason, err)
 		}
 	}
@@ -383,7 +383,7 @@ func TestSessionState(t *testing.T) {
 	k := w.talk()
 	s := w.session(k.session)
 	s.Model, s.SystemPrompt, s.PromptTokens, s.PromptSeq, s.Ineffective = "m/x", "you are\x00", 5, 6, 7
-	s.CoolUntil = time.Now().Add(time.Minute).Round(time.Millisecond)
+	s.CoolUntil, s.FailedCompressions = time.Now().Add(time.Minute).Round(time.Millisecond), 2
 	w.check(w.SetSession(ctx, k.fence, s))
 	s.SystemPrompt = "you are\uFFFD"
 	if d := cmp.Diff(s, w.session(k.session)); d != "" {

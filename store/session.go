@@ -10,11 +10,11 @@ import (
 
 // sessionColumns are those of a session s, in sessionFields' order.
 const sessionColumns = `s.id, s.conversation_id, s.parent_id, s.root_id, s.previous_id, s.fork_seq, s.reason, s.title, s.model, s.system_prompt,
-	s.prompt_tokens, s.prompt_seq, s.ineffective, s.cool_until, s.created_at, s.ended_at`
+	s.prompt_tokens, s.prompt_seq, s.ineffective, s.cool_until, s.failed_compressions, s.created_at, s.ended_at`
 
 func sessionFields(s *record.Session) []any {
 	return []any{&s.ID, &s.Conversation, empty(&s.Parent), &s.Root, empty(&s.Previous), &s.ForkSeq, &s.Reason, &s.Title, &s.Model, &s.SystemPrompt,
-		&s.PromptTokens, &s.PromptSeq, &s.Ineffective, zero(&s.CoolUntil), &s.CreatedAt, zero(&s.EndedAt)}
+		&s.PromptTokens, &s.PromptSeq, &s.Ineffective, zero(&s.CoolUntil), &s.FailedCompressions, &s.CreatedAt, zero(&s.EndedAt)}
 }
 
 func scanSession(row pgx.Row) (s record.Session, err error) {
@@ -37,10 +37,11 @@ func (db *DB) SetSession(ctx context.Context, f record.Fence, s record.Session) 
 	return db.write(ctx, "set session", f, func(b *pgx.Batch) {
 		b.Queue(`
 			WITH changed AS (
-				UPDATE sessions SET model = $3, system_prompt = $4, prompt_tokens = $5, prompt_seq = $6, ineffective = $7, cool_until = $8
+				UPDATE sessions SET model = $3, system_prompt = $4, prompt_tokens = $5, prompt_seq = $6, ineffective = $7, cool_until = $8,
+					failed_compressions = $9
 				WHERE id = $1 AND conversation_id = $2 RETURNING 1)
 			SELECT check_found(count(*)) FROM changed`,
-			s.ID, f.Conversation, text(s.Model), text(s.SystemPrompt), s.PromptTokens, s.PromptSeq, s.Ineffective, nullTime(s.CoolUntil))
+			s.ID, f.Conversation, text(s.Model), text(s.SystemPrompt), s.PromptTokens, s.PromptSeq, s.Ineffective, nullTime(s.CoolUntil), s.FailedCompressions)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"parley/agentcore/llm"
@@ -16,6 +15,9 @@ const blockedAfter = 2
 
 // cooldowns are what failed tries in a row of one session cost.
 var cooldowns = []time.Duration{60 * time.Second, 300 * time.Second, 900 * time.Second}
+
+// forgivenAfter is how long after its cooldown a failure counts no more.
+const forgivenAfter = time.Hour
 
 // Deps are what the Compressor works with.
 type Deps struct {
@@ -33,17 +35,8 @@ type Deps struct {
 // one summary row and keeps the newest rows as they are. It is safe for
 // concurrent use.
 type Compressor struct {
-	cfg   Config
-	deps  Deps
-	mu    sync.Mutex
-	tries map[record.SessionID]failures
-}
-
-// failures counts failed tries in a row. It is not stored: after a restart the
-// ladder begins anew, the cooldown itself is on the session's row.
-type failures struct {
-	n  int
-	at time.Time
+	cfg  Config
+	deps Deps
 }
 
 // New makes a Compressor.
@@ -57,7 +50,7 @@ func New(cfg Config, deps Deps) (*Compressor, error) {
 	if deps.Window == 0 {
 		deps.Window = llm.FactsOf(deps.Model, nil).ContextWindow
 	}
-	return &Compressor{cfg: cfg, deps: deps, tries: map[record.SessionID]failures{}}, nil
+	return &Compressor{cfg: cfg, deps: deps}, nil
 }
 
 // Decide implements ContextEngine. The limit is exactly window × fraction. A
@@ -136,13 +129,13 @@ func (c *Compressor) Compress(ctx context.Context, in Input) (Result, error) {
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
 		}
-		return Result{Outcome: Aborted, Usage: usage, Reason: err.Error(), Cooldown: c.failed(in)}, nil
+		return aborted(in, usage, err.Error()), nil
 	}
 	r := Result{Outcome: Compressed, Folded: len(folded), Usage: usage, Before: total(in.Messages)}
 	r.Compression = assemble(in, content(beginning(in.Messages[p.first:p.first+p.head]), text), tail, facts)
 	r.After = MessageTokens(&r.Compression.Summary) + total(tail)
 	if r.After >= r.Before {
-		return Result{Outcome: Aborted, Usage: usage, Reason: "the summary is longer than what it would replace", Cooldown: c.failed(in)}, nil
+		return aborted(in, usage, "the summary is longer than what it would replace"), nil
 	}
 	return r, nil
 }
@@ -202,18 +195,12 @@ func assemble(in Input, summary string, tail []record.Message, facts []fact) rec
 	}
 }
 
-// failed counts a failed try and returns how long automatic ones must wait.
-func (c *Compressor) failed(in Input) time.Duration {
-	const remembered = time.Hour
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, f := range c.tries {
-		if in.Now.Sub(f.at) > remembered {
-			delete(c.tries, id)
-		}
+// aborted is a failed try: what it costs grows with the failures before it, which
+// are on the session's row.
+func aborted(in Input, u llm.Usage, reason string) Result {
+	before := in.Session.FailedCompressions
+	if in.Now.Sub(in.Session.CoolUntil) > forgivenAfter {
+		before = 0
 	}
-	f := c.tries[in.Session.ID]
-	wait := cooldowns[min(f.n, len(cooldowns)-1)]
-	c.tries[in.Session.ID] = failures{n: f.n + 1, at: in.Now}
-	return wait
+	return Result{Outcome: Aborted, Usage: u, Reason: reason, Cooldown: cooldowns[min(before, len(cooldowns)-1)], Failures: before + 1}
 }

@@ -157,14 +157,23 @@ func TestFailedSummaryChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := newCompressor(t, DefaultConfig(), a)
 			msgs := said(strings.Repeat("ua", 30), 100)
+			in := input(msgs)
 			for i, want := range []time.Duration{60 * time.Second, 300 * time.Second, 900 * time.Second, 900 * time.Second} {
-				r, err := c.Compress(t.Context(), input(msgs))
+				r, err := c.Compress(t.Context(), in)
 				if err != nil || r.Outcome != Aborted || r.Cooldown != want || r.Reason == "" {
 					t.Fatalf("try %d: %+v, %v", i, r, err)
 				}
 				if diff := cmp.Diff(record.Compression{}, r.Compression); diff != "" {
 					t.Error(diff)
 				}
+				if !r.CoolDown(&in.Session, in.Now) || in.Session.CoolUntil != in.Now.Add(want) || in.Session.FailedCompressions != i+1 {
+					t.Errorf("try %d: booked as %+v", i, in.Session)
+				}
+				in.Now = in.Session.CoolUntil
+			}
+			in.Now = in.Now.Add(forgivenAfter + 1)
+			if r, err := c.Compress(t.Context(), in); err != nil || r.Cooldown != cooldowns[0] || r.Failures != 1 {
+				t.Errorf("long after: %+v, %v", r, err)
 			}
 		})
 	}

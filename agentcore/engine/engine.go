@@ -88,6 +88,19 @@ type Result struct {
 	Usage                 llm.Usage
 	// Reason says in words why it was aborted or blocked.
 	Reason string
-	// Cooldown forbids automatic tries for this long after an abort.
+	// Cooldown forbids automatic tries for this long after an abort, and Failures
+	// counts the aborts in a row; CoolDown books both.
 	Cooldown time.Duration
+	Failures int
+}
+
+// CoolDown books an abort on its session, whose row is to be stored then: neither
+// the cooldown nor its growth is lost in a restart. Of another outcome, or before
+// anything failed, it reports false.
+func (r Result) CoolDown(s *record.Session, now time.Time) bool {
+	if r.Cooldown == 0 {
+		return false
+	}
+	s.CoolUntil, s.FailedCompressions = now.Add(r.Cooldown), r.Failures
+	return true
 }
