@@ -169,7 +169,7 @@ func TestVerdicts(t *testing.T) {
 		if query[bool](w, `SELECT payload IS NOT NULL OR person <> '' FROM inbox WHERE message = 'r'`) {
 			t.Error("something of a refused message was kept")
 		}
-		why, err := w.Explain(t.Context(), "fake/main", "r")
+		why, err := w.Explain(t.Context(), "fake/main", "", "r")
 		w.check(err)
 		if why.Item.Reason != "not allowed" {
 			t.Errorf("reason %q", why.Item.Reason)

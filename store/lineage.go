@@ -13,13 +13,15 @@ import (
 
 // Explain says what became of a message, given as the platform's id: its inbox
 // row, the turn that it was part of, and what was posted for that turn. An empty
-// account stands for any. record.ErrNotFound if it never came in.
-func (db *DB) Explain(ctx context.Context, a chat.AccountID, m chat.MessageID) (record.Why, error) {
+// account or conversation stands for any, of which the newest message of that id
+// counts: ids are a chat's own. record.ErrNotFound if it never came in.
+func (db *DB) Explain(ctx context.Context, a chat.AccountID, c record.ConversationID, m chat.MessageID) (record.Why, error) {
 	var w record.Why
 	err := db.read(ctx, "explain", func(ctx context.Context) error {
 		item, err := scanItem(db.pool.QueryRow(ctx, `SELECT `+inboxColumns+` FROM inbox i
-			WHERE i.message = $1 AND i.message <> '' AND ($2 = '' OR i.account = $2) ORDER BY i.kind <> 'message', i.seq DESC LIMIT 1`,
-			bounded(m, maxID), text(a)))
+			WHERE i.message = $1 AND i.message <> '' AND ($2 = '' OR i.account = $2) AND ($3::uuid IS NULL OR i.conversation_id = $3)
+			ORDER BY i.kind <> 'message', i.seq DESC LIMIT 1`,
+			bounded(m, maxID), text(a), null(c)))
 		w = record.Why{Item: item}
 		if err != nil || item.Turn == "" {
 			return err

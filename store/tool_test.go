@@ -114,7 +114,7 @@ func TestEndOfATurnClosesWhatIsOpen(t *testing.T) {
 			if a, _, err = w.ApprovalCard(ctx, a.ID); err != nil || a.State != record.ApprovalWithdrawn {
 				t.Errorf("approval %v, %v", a.State, err)
 			}
-			why, err := w.Explain(ctx, "", "1")
+			why, err := w.Explain(ctx, "", "", "1")
 			w.check(err)
 			if why.Item.Reason != string(c.state)+": by /stop" || why.Turn.Reference != "E1" {
 				t.Errorf("explanation %+v", why)

@@ -66,13 +66,21 @@ func TestTurnFromMessageToAnswer(t *testing.T) {
 		t.Fatal(d)
 	}
 
-	why, err := w.Explain(ctx, "fake/main", "1")
+	why, err := w.Explain(ctx, "fake/main", "", "1")
 	w.check(err)
 	if why.Item.State != record.InboxDone || why.Item.Reason != "done" || why.Turn == nil || why.Turn.State != record.TurnDone || len(why.Deliveries) != 1 {
 		t.Errorf("explanation: %+v", why)
 	}
-	_, err = w.Explain(ctx, "fake/main", "unknown")
+	_, err = w.Explain(ctx, "fake/main", "", "unknown")
 	w.want(err, record.ErrNotFound)
+	elsewhere := said("1", "a chat counts its own messages")
+	elsewhere.Key, elsewhere.Address.Chat = "message/elsewhere/1", "elsewhere"
+	w.receive(elsewhere)
+	why, err = w.Explain(ctx, "fake/main", k.fence.Conversation, "1")
+	w.check(err)
+	if why.Item.Conversation != k.fence.Conversation {
+		t.Error("a message of another chat is explained")
+	}
 	w.want(w.EndTurn(ctx, k.fence, record.TurnEnd{Turn: turn.ID, State: record.TurnDone}), record.ErrConflict)
 }
 

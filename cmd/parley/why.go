@@ -31,7 +31,7 @@ func (a *app) whyCommand() *cobra.Command {
 
 func (a *app) why(ctx context.Context, account chat.AccountID, message chat.MessageID, asJSON bool) error {
 	return a.withDatabase(ctx, func(db *database) error {
-		w, err := db.Explain(ctx, account, message)
+		w, err := db.Explain(ctx, account, "", message)
 		switch {
 		case errors.Is(err, record.ErrNotFound):
 			return fmt.Errorf("no message %s came in; in a group, chatter that is not for the bot leaves no trace", oneLine(string(message), 60))
