@@ -43,7 +43,8 @@ var imports = []struct {
 
 	{"adapters/*", "gateway/chat gateway/markdown gateway/killpoint config/secret"},
 
-	{"agentcore/provider/*", "agentcore/llm config/secret"},
+	{"agentcore/provider/wire", "agentcore/llm config/secret"},
+	{"agentcore/provider/*", "agentcore/llm agentcore/provider/wire config/secret"},
 	{"agentcore/provider", "agentcore/llm config/secret"},
 	{"agentcore/tool/*", "agentcore/tool agentcore/llm config/secret"},
 	{"agentcore/history agentcore/engine agentcore/prompt agentcore/memory agentcore/tool",

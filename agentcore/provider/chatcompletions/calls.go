@@ -2,23 +2,17 @@ package chatcompletions
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/provider/wire"
 )
-
-// unnamedTool stands for a call without a name, so that it gets a result and the
-// history stays valid (PRV-032).
-const unnamedTool = "unnamed_tool"
 
 // calls puts the tool calls of an answer together. Servers number the pieces
 // wrongly, or not at all; each call that comes out has an id of its own.
 type calls struct {
 	issuer string
-	newID  func() string
-	used   map[string]bool // ids of the request's history and of this answer
+	ids    *wire.NewCalls
 	list   []*call
 }
 
@@ -33,13 +27,7 @@ type call struct {
 }
 
 func newCalls(req *llm.Request, newID func() string) calls {
-	used := map[string]bool{}
-	for i := range req.Messages {
-		for j := range req.Messages[i].ToolCalls {
-			used[req.Messages[i].ToolCalls[j].ID] = true
-		}
-	}
-	return calls{issuer: string(req.Model), newID: newID, used: used}
+	return calls{issuer: string(req.Model), ids: wire.CallIDs(req, newID)}
 }
 
 func (c *calls) any() bool { return len(c.list) > 0 }
@@ -136,22 +124,12 @@ func (c *calls) show(events []llm.Event, i int, extra bool) []llm.Event {
 	p.shown = p.args.Len()
 	if !p.opened {
 		p.opened, extra = true, len(p.extra) > 0
-		ev.ID, ev.Name = c.uniqueID(p.wireID), p.name
+		ev.ID, ev.Name = c.ids.Unique(p.wireID), p.name
 	}
 	if extra {
 		ev.Extra, ev.Issuer = p.extra, c.issuer
 	}
 	return append(events, ev)
-}
-
-// uniqueID keeps the server's id unless it is missing or was used before, in this
-// answer or in the history (PRV-007, PRV-030).
-func (c *calls) uniqueID(id string) string {
-	for id == "" || c.used[id] {
-		id = c.newID()
-	}
-	c.used[id] = true
-	return id
 }
 
 // end emits what was held back: calls that never got a name, and {} for calls
@@ -162,7 +140,7 @@ func (c *calls) end(events []llm.Event, cut bool) []llm.Event {
 			p.args.WriteString("{}")
 		}
 		if p.name == "" {
-			p.name = unnamedTool
+			p.name = wire.UnnamedTool
 		}
 		if !p.opened || p.shown < p.args.Len() {
 			events = c.show(events, i, false)
@@ -173,16 +151,7 @@ func (c *calls) end(events []llm.Event, cut bool) []llm.Event {
 
 // cut says whether the last call's arguments end in the middle.
 func (c *calls) cut() bool {
-	if len(c.list) == 0 {
-		return false
-	}
-	args := c.list[len(c.list)-1].args.String()
-	if strings.TrimSpace(args) == "" {
-		return false
-	}
-	var v json.RawMessage
-	err := json.NewDecoder(strings.NewReader(args)).Decode(&v)
-	return errors.Is(err, io.ErrUnexpectedEOF)
+	return len(c.list) > 0 && wire.CutShort(c.list[len(c.list)-1].args.String())
 }
 
 // unfinished says whether the last call has no valid arguments.

@@ -3,7 +3,6 @@ package chatcompletions
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"parley/agentcore/llm"
 )
@@ -149,19 +148,4 @@ func (ck *chunk) failed() bool {
 
 func present(raw json.RawMessage) bool {
 	return len(raw) > 0 && string(raw) != "null" && string(raw) != `""` && string(raw) != "false"
-}
-
-// finishReason maps the reasons of all servers; empty is none (PST-016).
-func finishReason(s string) llm.FinishReason {
-	switch strings.ToLower(s) {
-	case "":
-		return ""
-	case "tool_calls", "tool_call", "function_call", "tool_use":
-		return llm.FinishToolCalls
-	case "length", "max_tokens", "model_length":
-		return llm.FinishLength
-	case "content_filter", "safety", "refusal", "recitation", "prohibited_content", "blocklist":
-		return llm.FinishFilter
-	}
-	return llm.FinishStop
 }

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"parley/agentcore/llm"
+	"parley/agentcore/provider/wire"
 )
 
 // dialect is what is known beforehand about a server.
@@ -71,49 +71,23 @@ const (
 
 func (q quirk) has(r quirk) bool { return q&r != 0 }
 
-// refusals tell by their wording what has to be left out or said differently. All
-// words of a row must occur; the first row wins.
-var refusals = []struct {
-	words []string
-	quirk quirk
-}{
-	{[]string{"max_tokens", "max_completion_tokens", "instead"}, quirkCompletionTokens},
-	{[]string{"max_completion_tokens"}, quirkMaxTokens},
-	{[]string{"reasoning_effort"}, quirkNoEffort},
-	{[]string{"stream_options"}, quirkNoStreamOptions},
-	{[]string{"prompt_cache_key"}, quirkNoCacheKey},
-	{[]string{"tool_choice"}, quirkNoToolChoice},
-	{[]string{"tools", "with stream"}, quirkNoToolStream},
-	{[]string{"not support image"}, quirkNoImages},
-	{[]string{"support image input"}, quirkNoImages},
-	{[]string{"image input", "not"}, quirkNoImages},
-	{[]string{"image_url", "expected"}, quirkNoImages},
-	{[]string{"thinking", "signature"}, quirkNoReplay},
-	{[]string{"thought", "signature", "invalid"}, quirkNoReplay},
-	{[]string{"reasoning_details"}, quirkNoReplay},
-	{[]string{"reasoning_content", "not"}, quirkNoReplay},
-	{[]string{"extra_content"}, quirkNoReplay},
-}
-
-// quirkOf returns what a refusal teaches, or nothing.
-func quirkOf(e *llm.Error) quirk {
-	if e.Kind != llm.KindMalformed {
-		return 0
-	}
-	msg := strings.ToLower(e.Message)
-	for _, r := range refusals {
-		if containsAll(msg, r.words) {
-			return r.quirk
-		}
-	}
-	return 0
-}
-
-func containsAll(s string, words []string) bool {
-	for _, w := range words {
-		if !strings.Contains(s, w) {
-			return false
-		}
-	}
-	return true
+// lessons tell by the wording of a refusal what has to be left out or said
+// differently. What a history holds is a matter of its conversation.
+var lessons = []wire.Lesson[quirk]{
+	{Words: []string{"max_tokens", "max_completion_tokens", "instead"}, Quirk: quirkCompletionTokens},
+	{Words: []string{"max_completion_tokens"}, Quirk: quirkMaxTokens},
+	{Words: []string{"reasoning_effort"}, Quirk: quirkNoEffort},
+	{Words: []string{"stream_options"}, Quirk: quirkNoStreamOptions},
+	{Words: []string{"prompt_cache_key"}, Quirk: quirkNoCacheKey},
+	{Words: []string{"tool_choice"}, Quirk: quirkNoToolChoice},
+	{Words: []string{"tools", "with stream"}, Quirk: quirkNoToolStream},
+	{Words: []string{"not support image"}, Quirk: quirkNoImages},
+	{Words: []string{"support image input"}, Quirk: quirkNoImages},
+	{Words: []string{"image input", "not"}, Quirk: quirkNoImages},
+	{Words: []string{"image_url", "expected"}, Quirk: quirkNoImages},
+	{Words: []string{"thinking", "signature"}, Quirk: quirkNoReplay, Session: true},
+	{Words: []string{"thought", "signature", "invalid"}, Quirk: quirkNoReplay, Session: true},
+	{Words: []string{"reasoning_details"}, Quirk: quirkNoReplay, Session: true},
+	{Words: []string{"reasoning_content", "not"}, Quirk: quirkNoReplay, Session: true},
+	{Words: []string{"extra_content"}, Quirk: quirkNoReplay, Session: true},
 }

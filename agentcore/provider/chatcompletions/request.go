@@ -1,23 +1,22 @@
 package chatcompletions
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/provider/wire"
 )
 
-// Placeholders stand where a server wants a text and there is none.
-const (
-	emptyResult   = "(no output)"
-	emptyMessage  = "(empty message)"
-	noImageNotice = "(an image was left out: the model cannot see)"
-	resultImages  = "Images from the tool results above:"
-)
+// maxID is the longest tool call id that OpenAI takes.
+const maxID = 40
+
+// resultImages comes before the images of tool results, which take text only.
+const resultImages = "Images from the tool results above:"
+
+// maxImage bounds an encoded image, as OpenAI does.
+const maxImage = 20 << 20
 
 // body is the request as it is sent. It adds to the library's struct what that
 // cannot say: extra fields of messages and calls, and the cache key.
@@ -48,19 +47,6 @@ type toolCall struct {
 	Type         string              `json:"type"`
 	Function     openai.FunctionCall `json:"function"`
 	ExtraContent json.RawMessage     `json:"extra_content,omitempty"`
-}
-
-// encode is deterministic: equal requests have equal bytes, so that a provider's
-// cache sees the same prefix (PRV-006). Text that is no valid UTF-8 is mended here
-// by encoding/json (PRV-008).
-func (b *body) encode() ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(b); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
 }
 
 // newBody translates a request. The messages must be legal already; what is
@@ -123,7 +109,7 @@ type translation struct {
 	client *Client
 	issuer string
 	quirks quirk
-	ids    *wireIDs
+	ids    *wire.IDs
 	out    []message
 	// images of tool results wait for the next user message, since a tool message
 	// takes text only (PRV-031).
@@ -131,7 +117,7 @@ type translation struct {
 }
 
 func (c *Client) messages(req *llm.Request, q quirk) []message {
-	t := &translation{client: c, issuer: string(req.Model), quirks: q, ids: newWireIDs(c.dialect.shortIDs)}
+	t := &translation{client: c, issuer: string(req.Model), quirks: q, ids: wire.NewIDs(wire.IDRule{Max: maxID, Short: c.dialect.shortIDs})}
 	if req.System != "" {
 		t.out = append(t.out, message{Role: string(llm.System), Content: req.System})
 	}
@@ -162,8 +148,8 @@ func (t *translation) add(m llm.Message, ephemeral string) {
 
 func (t *translation) toolResult(m llm.Message, ephemeral string) {
 	text := m.Text()
-	if strings.TrimSpace(text) == "" {
-		text = emptyResult // the library's own struct would leave the field out
+	if wire.Blank(text) {
+		text = wire.EmptyResult // the library's own struct would leave the field out
 	}
 	for _, p := range t.parts(m) {
 		if p.ImageURL != nil {
@@ -171,7 +157,7 @@ func (t *translation) toolResult(m llm.Message, ephemeral string) {
 		}
 	}
 	t.out = append(t.out, message{
-		Role: string(llm.ToolRole), ToolCallID: t.ids.result(m.ToolCallID), Content: appendText(text, ephemeral),
+		Role: string(llm.ToolRole), ToolCallID: t.ids.Result(m.ToolCallID), Content: wire.Paragraphs(text, ephemeral),
 	})
 }
 
@@ -186,13 +172,13 @@ func (t *translation) flushImages() {
 
 func (t *translation) assistant(m llm.Message) {
 	w := message{Role: string(llm.Assistant), replay: t.replayed(m)}
-	if text := m.Text(); strings.TrimSpace(text) != "" {
+	if text := m.Text(); !wire.Blank(text) {
 		w.Content = text
 	}
-	t.ids.turn()
+	t.ids.Turn()
 	for _, call := range m.ToolCalls {
-		tc := toolCall{ID: t.ids.call(call.ID), Type: "function", Function: openai.FunctionCall{
-			Name: toolName(call.Name), Arguments: arguments(call.Arguments),
+		tc := toolCall{ID: t.ids.Call(call.ID), Type: "function", Function: openai.FunctionCall{
+			Name: wire.ToolName(call.Name), Arguments: wire.Arguments(call.Arguments),
 		}}
 		if call.Issuer == t.issuer && !t.quirks.has(quirkNoReplay) {
 			tc.ExtraContent = call.Extra
@@ -200,7 +186,7 @@ func (t *translation) assistant(m llm.Message) {
 		w.ToolCalls = append(w.ToolCalls, tc)
 	}
 	if w.Content == nil && len(w.ToolCalls) == 0 {
-		w.Content = emptyMessage
+		w.Content = wire.EmptyMessage
 	}
 	t.out = append(t.out, w)
 }
@@ -227,12 +213,10 @@ func (t *translation) parts(m llm.Message) (out []openai.ChatMessagePart) {
 	for _, p := range m.Parts {
 		switch {
 		case p.Image != nil && t.quirks.has(quirkNoImages):
-			out = append(out, textPart(noImageNotice))
+			out = append(out, textPart(wire.BlindNotice))
 		case p.Image != nil:
-			out = append(out, openai.ChatMessagePart{
-				Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: dataURL(p.Image)},
-			})
-		case strings.TrimSpace(p.Text) != "":
+			out = append(out, imagePart(p.Image))
+		case !wire.Blank(p.Text):
 			out = append(out, textPart(p.Text))
 		}
 	}
@@ -250,66 +234,24 @@ func content(parts []openai.ChatMessagePart, ephemeral string) any {
 			}
 			return parts
 		}
-		text = appendText(text, p.Text)
+		text = wire.Paragraphs(text, p.Text)
 	}
-	if text = appendText(text, ephemeral); text == "" {
-		return emptyMessage
+	if text = wire.Paragraphs(text, ephemeral); text == "" {
+		return wire.EmptyMessage
 	}
 	return text
 }
 
+func imagePart(i *llm.Image) openai.ChatMessagePart {
+	mime, data, notice := wire.Picture(i, maxImage)
+	if notice != "" {
+		return textPart(notice)
+	}
+	return openai.ChatMessagePart{
+		Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: "data:" + mime + ";base64," + data},
+	}
+}
+
 func textPart(s string) openai.ChatMessagePart {
 	return openai.ChatMessagePart{Type: openai.ChatMessagePartTypeText, Text: s}
-}
-
-func appendText(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n\n" + b
-}
-
-func dataURL(i *llm.Image) string {
-	return "data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
-}
-
-// arguments makes what a model wrote a JSON object, since servers refuse any
-// request whose history holds something else (PRV-020, PST-008). An escaped lone
-// surrogate is valid to Go and to nobody else (PRV-008).
-func arguments(s string) string {
-	if s = strings.TrimSpace(s); s == "" || s[0] != '{' || !json.Valid([]byte(s)) {
-		return "{}"
-	}
-	if !strings.Contains(s, `\ud`) && !strings.Contains(s, `\uD`) {
-		return s
-	}
-	var object map[string]any
-	dec := json.NewDecoder(strings.NewReader(s))
-	dec.UseNumber()
-	if dec.Decode(&object) != nil {
-		return "{}"
-	}
-	b, err := json.Marshal(object)
-	if err != nil {
-		return "{}"
-	}
-	return string(b)
-}
-
-// toolName keeps a name that a model made up from spoiling every later request
-// (PRV-032).
-func toolName(s string) string {
-	b := []byte(s)
-	for i, ch := range b {
-		if !idByte(ch) {
-			b[i] = '_'
-		}
-	}
-	switch {
-	case len(b) == 0:
-		return unnamedTool
-	case len(b) > 64:
-		b = b[:64]
-	}
-	return string(b)
 }

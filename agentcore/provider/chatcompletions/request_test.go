@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"parley/agentcore/llm"
 	"parley/agentcore/provider/providertest"
+	"parley/agentcore/provider/wire"
 )
 
 func countDials(n *int, dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
@@ -25,8 +25,7 @@ func countDials(n *int, dial func(context.Context, string, string) (net.Conn, er
 // bodyOf returns the request as it is sent.
 func bodyOf(t *testing.T, c *Client, req *llm.Request) map[string]any {
 	t.Helper()
-	_, model := req.Model.Split()
-	raw, err := c.newBody(req, c.learned(model)).encode()
+	raw, err := wire.Encode(c.newBody(req, c.lessons.Of(req)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +106,7 @@ func TestRefusalsTeach(t *testing.T) {
 		"stream_options":   {422, `{"detail":[{"msg":"Extra inputs are not permitted: stream_options"}]}`, "stream_options", `"stream":true`},
 		"tool_choice":      {400, `{"error":"tool_choice is not supported"}`, "tool_choice", `"model"`},
 		"tools (PRV-041)":  {500, `{"error":{"message":"Cannot use tools with stream"}}`, `"stream":true`, `"tools"`},
-		"image":            {400, `{"error":{"message":"This model does not support image input"}}`, "image_url", noImageNotice},
+		"image":            {400, `{"error":{"message":"This model does not support image input"}}`, "image_url", wire.BlindNotice},
 		"thinking":         {400, `{"error":{"message":"messages.1.content.0: Invalid signature in thinking block"}}`, "reasoning_details", `"assistant"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,36 +150,6 @@ func TestRefusalsTeach(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestWireIDs is PRV-005 and PRV-007 as a property: whatever ids a history has, on
-// the wire they are unique, short, of harmless characters, and each result has the
-// id of its own call.
-func TestWireIDs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		short := rapid.Bool().Draw(t, "short")
-		w := newWireIDs(short)
-		id := rapid.SampledFrom([]string{"", "a", "call_1", "terminal:0", "abcdefghi", strings.Repeat("x", 64) + "1", strings.Repeat("x", 64) + "2", "ä"})
-		seen := map[string]bool{}
-		for range rapid.IntRange(1, 5).Draw(t, "turns") {
-			ids := rapid.SliceOfN(id, 1, 4).Draw(t, "ids")
-			w.turn()
-			var calls []string
-			for _, id := range ids {
-				wire := w.call(id)
-				if seen[wire] || len(wire) > maxID || short && len(wire) != 9 || !w.fits(wire) {
-					t.Fatalf("wire id %q of %q", wire, id)
-				}
-				seen[wire] = true
-				calls = append(calls, wire)
-			}
-			for i, id := range ids {
-				if got := w.result(id); got != calls[i] {
-					t.Fatalf("the result of call %d (%q) has the id %q, want %q", i, id, got, calls[i])
-				}
-			}
-		}
-	})
 }
 
 // TestImagesOfResults is PRV-031: they go into the next user message, or into one

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/provider/wire"
 )
 
 // fold turns recorded chunks into events. It is pure but for the ids that it makes
@@ -20,7 +21,6 @@ type fold struct {
 	// details and thought are what the issuer wants back.
 	details details
 	thought strings.Builder
-	seen    bool // any chunk at all
 	events  []llm.Event
 }
 
@@ -31,16 +31,15 @@ func newFold(req *llm.Request, d dialect, newID func() string) *fold {
 	}
 }
 
-// add takes one event. The events that it returns are valid until the next call.
-func (f *fold) add(raw []byte) ([]llm.Event, error) {
+// Add implements wire.Fold.
+func (f *fold) Add(raw []byte) ([]llm.Event, error) {
 	f.events = f.events[:0]
 	ck, err := decode(raw)
 	if err != nil {
-		return nil, &llm.Error{Kind: llm.KindNetwork, Message: "unreadable piece of an answer: " + bounded(string(raw), 200), Err: err}
+		return nil, &llm.Error{Kind: llm.KindNetwork, Message: "unreadable piece of an answer: " + wire.Bounded(string(raw), 200), Err: err}
 	}
-	f.seen = true
 	if ck.failed() {
-		return nil, classify(0, nil, raw)
+		return nil, wire.Classify(0, nil, raw)
 	}
 	f.count(&ck)
 	if len(ck.Choices) == 0 {
@@ -82,7 +81,7 @@ func (f *fold) reason(s string) error {
 	case "insufficient_system_resource":
 		return &llm.Error{Kind: llm.KindOverloaded, Message: "the provider has not enough resources"}
 	}
-	if r := finishReason(s); r != "" {
+	if r := wire.FinishReason(s); r != "" {
 		f.finish = r
 	}
 	return nil
@@ -132,18 +131,18 @@ func (f *fold) say(s string) {
 	}
 }
 
-// cut is the error of a stream that ended before the answer did.
-func (f *fold) cut() *llm.Error {
-	if !f.seen {
-		return &llm.Error{Kind: llm.KindNetwork, Message: "the server sent an empty answer"}
+// Progress implements wire.Fold.
+func (f *fold) Progress() wire.Progress {
+	if f.finish != "" {
+		return wire.Settling
 	}
-	return &llm.Error{Kind: llm.KindNetwork, Message: "the answer was cut off"}
+	return wire.Running
 }
 
-// end concludes a complete answer.
-func (f *fold) end() ([]llm.Event, error) {
-	if !f.seen {
-		return nil, f.cut()
+// End implements wire.Fold.
+func (f *fold) End(done bool) ([]llm.Event, error) {
+	if f.finish == "" && !done {
+		return nil, wire.ErrCut
 	}
 	f.events = f.events[:0]
 	thought, said := f.think.end()

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/provider/wire"
 )
 
 // foldAll folds recorded chunks. New ids are new1, new2, …
@@ -18,7 +19,7 @@ func foldAll(req *llm.Request, d dialect, chunks ...string) (llm.Response, error
 	f := newFold(req, d, func() string { n++; return fmt.Sprintf("new%d", n) })
 	var c llm.Collector
 	for _, raw := range chunks {
-		events, err := f.add([]byte(raw))
+		events, err := f.Add([]byte(raw))
 		if err != nil {
 			return llm.Response{}, err
 		}
@@ -26,7 +27,7 @@ func foldAll(req *llm.Request, d dialect, chunks ...string) (llm.Response, error
 			c.Add(ev)
 		}
 	}
-	events, err := f.end()
+	events, err := f.End(true)
 	for _, ev := range events {
 		c.Add(ev)
 	}
@@ -89,7 +90,7 @@ func TestToolCallsArePutTogether(t *testing.T) {
 			`{"index":0,"id":"a","function":{"name":"wait","arguments":""}}`,
 			`{"index":1,"id":"b","function":{"name":"wait","arguments":null}}`), []llm.ToolCall{{ID: "a", Name: "wait", Arguments: "{}"}, {ID: "b", Name: "wait", Arguments: "{}"}}},
 		{"PRV-032 no name", callChunks(
-			`{"index":0,"id":"a","function":{"name":"","arguments":"{\"p\":1}"}}`), []llm.ToolCall{{ID: "a", Name: unnamedTool, Arguments: `{"p":1}`}}},
+			`{"index":0,"id":"a","function":{"name":"","arguments":"{\"p\":1}"}}`), []llm.ToolCall{{ID: "a", Name: wire.UnnamedTool, Arguments: `{"p":1}`}}},
 		{"PST-023 nulls and empty lists", append([]string{
 			`{"choices":[{"delta":{"content":"","function_call":{"arguments":"","name":""},"tool_calls":null},"finish_reason":""}]}`,
 			`{"choices":[{"delta":{"tool_calls":[]}}]}`, `{"choices":[]}`, `{"choices":null}`,
@@ -137,7 +138,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 	// PST-016: an empty reason ends nothing, and the text after it counts
 	f := newFold(&llm.Request{}, dialect{}, nil)
-	if _, err := f.add([]byte(`{"choices":[{"delta":{"content":"x"},"finish_reason":""}]}`)); err != nil || f.finish != "" {
+	if _, err := f.Add([]byte(`{"choices":[{"delta":{"content":"x"},"finish_reason":""}]}`)); err != nil || f.finish != "" {
 		t.Errorf("finish %q, %v", f.finish, err)
 	}
 	// a reason stays although pieces without one follow
@@ -279,15 +280,14 @@ func FuzzFold(f *testing.F) {
 
 // BenchmarkStream folds an answer of 1,000 text chunks, cleaner included.
 func BenchmarkStream(b *testing.B) {
-	var wire strings.Builder
+	var stream strings.Builder
 	for i := range 1000 {
-		fmt.Fprintf(&wire, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word%d \"},\"finish_reason\":null}]}\n\n", i)
+		fmt.Fprintf(&stream, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word%d \"},\"finish_reason\":null}]}\n\n", i)
 	}
-	wire.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
-	c := newClient(b, Config{BaseURL: "http://recorded/v1"})
-	c.api = recorded(c.cfg, wire.String())
+	stream.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	c := recorded(b, stream.String())
 	req := &llm.Request{Model: testModel, Messages: []llm.Message{llm.Text(llm.User, "hi")}}
-	b.SetBytes(int64(wire.Len()))
+	b.SetBytes(int64(stream.Len()))
 	events := 0
 	for b.Loop() {
 		for _, err := range c.Stream(b.Context(), req) {

@@ -11,19 +11,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"parley/agentcore/llm"
 	"parley/agentcore/provider/providertest"
+	"parley/agentcore/provider/wire"
 	"parley/config/secret"
 )
 
 // recorded is a client whose every answer is the same recorded stream.
-func recorded(cfg Config, stream string) *openai.Client {
-	oc := openai.DefaultConfig(cfg.APIKey.Reveal())
-	oc.BaseURL = cfg.BaseURL
-	oc.HTTPClient = doer{http: &http.Client{Transport: replayed(stream)}, first: time.Hour, idle: time.Hour}
-	return openai.NewClientWithConfig(oc)
+func recorded(tb testing.TB, stream string) *Client {
+	tb.Helper()
+	c, err := New(Config{Name: "test", BaseURL: "http://recorded/v1"}, Deps{HTTP: &http.Client{Transport: replayed(stream)}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
 }
 
 type replayed string
@@ -167,7 +168,7 @@ func (s unendingStream) RoundTrip(r *http.Request) (*http.Response, error) {
 // never ends it, and [DONE] ends it at once.
 func TestSettle(t *testing.T) {
 	for raw, want := range map[string]time.Duration{
-		sse(textA, stop):        settleTime,
+		sse(textA, stop):        5 * time.Second,
 		sse(textA, stop) + done: 50 * time.Millisecond,
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}))
 	defer srv.Close()
 	dials := 0
-	tr := transport()
+	tr := wire.Transport()
 	tr.DialContext = countDials(&dials, tr.DialContext)
 	c, err := New(Config{Name: "test", BaseURL: srv.URL}, Deps{HTTP: &http.Client{Transport: tr}})
 	if err != nil {
@@ -237,7 +238,7 @@ func TestNetworkErrorsAreClean(t *testing.T) {
 
 // TestDeadHTTP2ConnectionsAreFound is PST-002 as far as it is ours: pings are on.
 func TestDeadHTTP2ConnectionsAreFound(t *testing.T) {
-	if tr := transport(); tr.HTTP2.SendPingTimeout == 0 || tr.HTTP2.PingTimeout == 0 || tr.IdleConnTimeout == 0 {
+	if tr := wire.Transport(); tr.HTTP2.SendPingTimeout == 0 || tr.HTTP2.PingTimeout == 0 || tr.IdleConnTimeout == 0 {
 		t.Errorf("transport: %+v", tr.HTTP2)
 	}
 }

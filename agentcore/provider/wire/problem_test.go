@@ -1,4 +1,4 @@
-package chatcompletions
+package wire
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ func TestClassify(t *testing.T) {
 			for k, v := range c.Header {
 				h.Set(k, v)
 			}
-			e := classify(c.Status, h, []byte(c.Body))
+			e := Classify(c.Status, h, []byte(c.Body))
 			retry, _ := time.ParseDuration(c.Retry)
 			if e.Kind != c.Kind || e.RetryAfter != retry || e.Window != c.Window {
 				t.Errorf("got kind %s, retry %s, window %d, want %s, %s, %d: %s", e.Kind, e.RetryAfter, e.Window, c.Kind, retry, c.Window, e.Message)
@@ -65,7 +65,7 @@ func TestRetryAfterDate(t *testing.T) {
 }
 
 func TestMessagesAreBoundedAndScrubbed(t *testing.T) {
-	e := classify(400, nil, []byte(strings.Repeat("é", 5000)))
+	e := Classify(400, nil, []byte(strings.Repeat("é", 5000)))
 	if len(e.Message) > maxMessage+len("…") || !strings.HasSuffix(e.Message, "é…") {
 		t.Errorf("message of %d bytes", len(e.Message))
 	}

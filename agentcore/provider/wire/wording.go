@@ -1,4 +1,4 @@
-package chatcompletions
+package wire
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package chatcompletions
+package wire
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ var errEventTooLong = &llm.Error{Kind: llm.KindNetwork, Message: "an event of th
 // some errors (PST-006, PST-024); errors reach the fold as ordinary data.
 type cleaner struct {
 	src *bufio.Reader
-	x   *exchange
+	x   *Exchange
 	// whole: the answer is one JSON document, not a stream.
 	whole bool
 	event []byte // the name of the event that is being read
