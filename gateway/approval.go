@@ -161,16 +161,20 @@ func (c *conversation) closeCard(ctx context.Context, a record.Approval, card re
 }
 
 func outcomeLine(a record.Approval, by string) string {
-	if by == "" {
-		by = string(a.DecidedBy)
+	who := ""
+	if by != "" {
+		who = " by " + inert(by)
 	}
 	switch a.State {
 	case record.ApprovalApproved:
-		return "✅ Allowed by " + inert(by)
+		return "✅ Allowed" + who
 	case record.ApprovalDenied:
-		return "🚫 Denied by " + inert(by)
+		return "🚫 Denied" + who
 	case record.ApprovalAnswered:
-		return "💬 " + inert(by) + ": " + inert(clip(firstLine(a.Answer), 200))
+		if by != "" {
+			who = inert(by) + ": "
+		}
+		return "💬 " + who + inert(clip(firstLine(a.Answer), 200))
 	case record.ApprovalExpired:
 		return "⌛ Nobody answered in time; that counts as no."
 	case record.ApprovalWithdrawn, record.ApprovalOpen:

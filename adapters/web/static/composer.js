@@ -99,7 +99,8 @@ export class Composer {
   }
 
   #submit() {
-    const text = this.#input.value;
+    // Blank lines around what was typed are nobody's intention; spaces may be.
+    const text = this.#input.value.replace(/^(\s*\n)+/, '').trimEnd();
     if (text.trim() === '') return;
     this.set('');
     this.#send(text);
