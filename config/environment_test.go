@@ -198,6 +198,24 @@ func TestFiles(t *testing.T) {
 	if c.Agent.Personality != "You are kind." {
 		t.Errorf("personality: %q", c.Agent.Personality)
 	}
+	// A key that can be read again where it comes from, once it is refused.
+	write(t, filepath.Join(dir, "key"), "sk-1\n")
+	c, err = load("providers: { openai: { api_key: \"command:cat ../key\" }, groq: { api_key: \"file:../key\" } }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "key"), "sk-2\n")
+	for _, name := range []string{"openai", "groq"} {
+		key := c.Providers[name].APIKey
+		next, err := key.Again(t.Context())
+		if err != nil || key.Reveal() != "sk-1" || next.Reveal() != "sk-2" {
+			t.Errorf("%s: %q, then %q, %v", name, key.Reveal(), next.Reveal(), err)
+		}
+	}
+	_, err = load("providers: { openai: { api_key: \"command:echo sk-1; exit 4\" } }\n")
+	if got := problems(t, err); len(got) != 1 || got[0].Text != "providers.openai.api_key: the command that prints the secret failed: exit status 4" {
+		t.Errorf("problems: %+v", got)
+	}
 	_, err = load("agent:\n  personality: \"file:gone.md\"\nplatforms:\n  telegram:\n    - { name: a, token: \"file:gone\" }\n")
 	got := problems(t, err)
 	if len(got) != 2 || got[0].Line != 2 || got[1].Line != 5 || !strings.HasPrefix(got[1].Text, "platforms.telegram.a.token: cannot read the file") {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,22 +43,35 @@ func (e *expander) text(n *yaml.Node) (text string, ok bool) {
 	return text, len(unset) == 0
 }
 
-// secret expands a secret, which may be file:PATH. An unset variable leaves it
-// empty, which switches off what it is for.
+// secret expands a secret, which may be file:PATH or command:LINE. An unset variable
+// leaves it empty, which switches off what it is for.
 func (e *expander) secret(n *yaml.Node, path string) secret.String {
 	text, unset := e.variables(n.Value)
 	if len(unset) > 0 {
 		e.unset[path] = unset[0]
 		return secret.String{}
 	}
-	text, err := e.file(text)
-	if err != nil {
-		e.add(n.Line, "%s: %v", path, err)
-		return secret.String{}
+	s := secret.New(strings.TrimSpace(text))
+	if from := e.from(text); from != nil {
+		var err error
+		if s, err = secret.Read(context.Background(), from); err != nil {
+			e.add(n.Line, "%s: %v", path, err)
+			return secret.String{}
+		}
 	}
-	text = strings.TrimSpace(text)
-	e.hide(text)
-	return secret.New(text)
+	e.hide(s.Reveal())
+	return s
+}
+
+// from is where a secret is kept, nil if it is the text itself.
+func (e *expander) from(text string) secret.Source {
+	if path, ok := strings.CutPrefix(text, "file:"); ok {
+		return secret.File(e.path(path))
+	}
+	if line, ok := strings.CutPrefix(text, "command:"); ok {
+		return secret.Command{Line: line, Dir: e.dir}
+	}
+	return nil
 }
 
 // missingVariables reports all unset variables in one problem.

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/agentcore/llm"
+	"parley/config/secret"
 )
 
 // The waits of the mission's section 3.
@@ -41,7 +42,9 @@ const (
 //	rate limit                  wait what the server asks, once; then the next model
 //	timeout, network, 5xx       wait 2 s, once; then the next; the last model is called 4 times (2, 4, 8 s)
 //	empty answer                like these, 4 calls of each model
-//	auth, billing, no model,
+//	auth                        if the key can be read again and has changed, once more with
+//	                            it, once; then the next model
+//	billing, no model,
 //	content filter, off         the next model at once
 //	repaired by the client      again at once
 //	overflow, malformed, other  returned
@@ -108,8 +111,10 @@ func (c *call) model(ctx context.Context, last bool) (next bool, err error) {
 	if err != nil {
 		return true, &llm.Error{Kind: llm.KindUnavailable, Model: c.req.Model, Message: err.Error(), Err: err}
 	}
+	renewed := false
 	for calls := 1; ; calls++ {
-		err := c.attempt(ctx, e)
+		client, key := e.current()
+		err := c.attempt(ctx, e.gate, client)
 		if err == nil {
 			c.set.warm(c.req.Model)
 			return false, nil
@@ -122,6 +127,10 @@ func (c *call) model(ctx context.Context, last bool) (next bool, err error) {
 			failure = &llm.Error{Kind: llm.KindUnknown, Model: c.req.Model, Err: err}
 		}
 		d := decide(failure, calls, last)
+		if failure.Kind == llm.KindAuth && !renewed && c.renew(ctx, e, key) {
+			renewed, calls = true, calls-1 // the key was at fault, not the call
+			d = decision{again: true}
+		}
 		wait := time.Duration(float64(d.wait) * c.jitterOf(failure))
 		c.set.log.Warn("model call failed",
 			zap.String("model", string(c.req.Model)), zap.String("kind", string(failure.Kind)), zap.Int("status", failure.Status),
@@ -139,6 +148,15 @@ func (c *call) model(ctx context.Context, last bool) (next bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// renew reads a refused key again, if that is possible.
+func (c *call) renew(ctx context.Context, e *endpoint, refused secret.String) bool {
+	ok, err := e.renew(ctx, refused)
+	if err != nil {
+		c.set.log.Warn("the key cannot be read again", zap.String("model", string(c.req.Model)), zap.Error(err))
+	}
+	return ok
 }
 
 // jitterOf spreads waits; what a server asks for is never shortened.
@@ -208,21 +226,21 @@ func (c *call) restart(ctx context.Context, wait time.Duration, m llm.ModelID, w
 
 // attempt is one call. An answer without text, calls and thinking is an error, and
 // so is one that announces calls and has none (PRV-035).
-func (c *call) attempt(ctx context.Context, e *endpoint) error {
+func (c *call) attempt(ctx context.Context, g *gate, client llm.Provider) error {
 	// A pause that an earlier call was asked to make is this one's too, and shown.
-	if rest := e.gate.rest(); rest >= worthSaying {
+	if rest := g.rest(); rest >= worthSaying {
 		limited := &llm.Error{Kind: llm.KindRateLimit}
 		if !c.yield(llm.Restarted{Wait: rest, Model: c.req.Model, Reason: reason(limited)}, nil) {
 			return errStopped
 		}
 	}
-	if err := e.gate.enter(ctx); err != nil {
+	if err := g.enter(ctx); err != nil {
 		return err
 	}
 	answered := false
-	defer func() { e.gate.leave(answered) }()
+	defer func() { g.leave(answered) }()
 	var something, calls bool
-	for ev, err := range e.client.Stream(ctx, &c.req) {
+	for ev, err := range client.Stream(ctx, &c.req) {
 		if err != nil {
 			return err
 		}

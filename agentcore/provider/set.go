@@ -37,13 +37,6 @@ type Set struct {
 	cooling map[llm.ModelID]time.Time // until then a failed model is passed over
 }
 
-// endpoint is one provider: the client and its gate, or why it is off.
-type endpoint struct {
-	client llm.Provider
-	gate   *gate
-	off    error
-}
-
 // Build makes the providers. A provider without a key, and one whose mode has no
 // factory, is off: asking it is an error that says so, and Check finds it
 // beforehand. An error of Build is a configuration that cannot work.
@@ -90,19 +83,13 @@ func build(name string, c Config, factories map[Mode]Factory) (*endpoint, error)
 	if c.BaseURL == "" && mode != Demo {
 		return nil, errors.New("base_url is needed, since this provider is not a known one")
 	}
-	client, err := factory(name, c)
-	if err != nil {
-		return nil, err
-	}
-	return &endpoint{client: client}, nil
+	return newEndpoint(func(c Config) (llm.Provider, error) { return factory(name, c) }, c)
 }
 
 // Close gives up the providers' idle connections.
 func (s *Set) Close() {
 	for _, e := range s.providers {
-		if c, ok := e.client.(interface{ Close() }); ok {
-			c.Close()
-		}
+		e.close()
 	}
 }
 

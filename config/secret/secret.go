@@ -11,11 +11,15 @@ import (
 // Mask is what is shown in place of a secret.
 const Mask = "[secret]"
 
-// String is a secret. The zero value is the empty secret.
-type String struct{ v string }
+// String is a secret. The zero value is the empty secret. Two are equal if content
+// and source are.
+type String struct {
+	v    string
+	from Source // nil: it cannot be read again
+}
 
-// New makes a secret.
-func New(v string) String { return String{v} }
+// New makes a secret that is what it is for good.
+func New(v string) String { return String{v: v} }
 
 // Reveal returns the content; call it only where it goes on the wire.
 func (s String) Reveal() string { return s.v }
