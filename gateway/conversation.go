@@ -53,6 +53,8 @@ type conversation struct {
 	posted      chan struct{} // closed when the poster has ended
 	retryAt     time.Time     // after a failed load or a suspended turn
 	recount     bool          // deliveries may be in the database that the poster does not know
+	failing     int64         // the inbox row that failed last, and how often in a row
+	failures    int
 	draining    bool
 	lost        bool // the claim is gone: end without a trace
 }
@@ -397,12 +399,42 @@ func (c *conversation) end(ctx context.Context, reason string, e record.Effect, 
 	conv, err := c.g.store.EndItems(ctx, c.fence, items, reason, e, replies)
 	if err != nil {
 		c.failed(err, "end inbox rows")
+		c.giveUp(ctx, items, err)
 		return false
 	}
 	c.conv = conv
 	c.drop(items...)
 	c.post.add(replies...)
 	return true
+}
+
+// giveUpAfter is how often an inbox row may fail for a reason that waiting does not
+// mend.
+const giveUpAfter = 3
+
+// giveUp ends rows that fail again and again with a word, so that one of them
+// cannot hold up everything behind it. A database that is away is no such reason.
+func (c *conversation) giveUp(ctx context.Context, items []record.InboxItem, cause error) {
+	if len(items) == 0 || c.lost || errors.Is(cause, record.ErrUnavailable) || errors.Is(cause, record.ErrConflict) {
+		return
+	}
+	if c.failing != items[0].Seq {
+		c.failing, c.failures = items[0].Seq, 0
+	}
+	if c.failures++; c.failures < giveUpAfter {
+		return
+	}
+	ref := c.g.reference()
+	c.log.Error("an inbox row is given up", zap.String("key", string(items[0].Key)), zap.String("reference", ref), zap.Error(cause))
+	var replies []record.Delivery
+	if ev, err := items[0].Event(); err == nil {
+		replies = append(replies, c.reply(items[0], ev.Meta(), "⚠️ An internal error kept me from handling this (reference "+ref+"). Nothing has changed."))
+	}
+	if conv, err := c.g.store.EndItems(ctx, c.fence, items, "given up: internal error "+ref, record.NoEffect{}, replies); err == nil {
+		c.conv = conv
+		c.drop(items...)
+		c.post.add(replies...)
+	}
 }
 
 // reply makes the delivery of a command's answer.

@@ -38,18 +38,36 @@ func newCode() string {
 }
 
 // ClaimLinks makes a one-time link for each account whose platform has no owner
-// yet, by which the owner claims the bot. Accounts that cannot make links are
-// left out.
-func (g *Gateway) ClaimLinks(ctx context.Context) (map[chat.AccountID]string, error) {
-	links := map[chat.AccountID]string{}
-	for id, a := range g.accounts {
+// yet, by which the owner claims the bot, and hands it to show. Accounts that
+// cannot make links are left out; one whose platform cannot be reached is tried
+// again until ctx ends.
+func (g *Gateway) ClaimLinks(ctx context.Context, show func(chat.AccountID, string)) error {
+	left := g.sorted
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		links, failed, err := g.claimLinks(ctx, left)
+		for id, link := range links {
+			show(id, link)
+		}
+		if err != nil || len(failed) == 0 || ctx.Err() != nil {
+			return err
+		}
+		left = failed
+		pause(ctx, wait)
+	}
+}
+
+// claimLinks tries once, and returns the accounts that could not be reached.
+func (g *Gateway) claimLinks(ctx context.Context, accounts []*account) (links map[chat.AccountID]string, failed []*account, err error) {
+	links = map[chat.AccountID]string{}
+	for _, a := range accounts {
+		id := a.id
 		inv, ok := a.adapter.(chat.Inviter)
-		if !ok {
+		if s, _ := a.status(); !ok || s == accountFailed {
 			continue
 		}
 		owned, err := g.store.HasOwner(ctx, id.Platform())
 		if err != nil {
-			return nil, err
+			return links, nil, err
 		}
 		if owned || g.access.anyone(id.Platform()) {
 			continue
@@ -57,15 +75,16 @@ func (g *Gateway) ClaimLinks(ctx context.Context) (map[chat.AccountID]string, er
 		p := record.Pairing{Code: claimPrefix + newCode(), Address: chat.Address{Account: id}, State: record.PairingOpen, ExpiresAt: g.now().Add(claimLife)}
 		link, err := inv.InviteLink(ctx, p.Code)
 		if err != nil {
-			g.log.Warn("no claim link", zap.String("account", string(id)), zap.Error(err))
+			g.log.Debug("no claim link yet", zap.String("account", string(id)), zap.Error(err))
+			failed = append(failed, a)
 			continue
 		}
 		if err := g.store.NewClaim(ctx, p); err != nil {
-			return nil, err
+			return links, nil, err
 		}
 		links[id] = link
 	}
-	return links, nil
+	return links, failed, nil
 }
 
 // admins are those that the configuration names.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/config"
+	"parley/gateway/chat"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -104,14 +105,12 @@ func stopped(ctx context.Context, err error) error {
 // printClaimLinks prints, for each account without an owner, the link by which the
 // owner claims it.
 func (a *app) printClaimLinks(ctx context.Context, p *parts) {
-	links, err := p.gateway.ClaimLinks(ctx)
-	if err != nil {
-		fmt.Fprintf(a.stderr, "No claim link could be made: %v\n", err)
-		return
-	}
-	for account, link := range links {
+	err := p.gateway.ClaimLinks(ctx, func(account chat.AccountID, link string) {
 		fmt.Fprintf(a.stdout, "\n%s has no owner yet. Open this link within an hour to own it:\n  %s\n", account, link)
 		printQR(a.stdout, link)
+	})
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(a.stderr, "No claim link could be made: %v\n", err)
 	}
 }
 

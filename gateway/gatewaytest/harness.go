@@ -44,6 +44,8 @@ type Options struct {
 	Policy tool.Policy
 	// Store is shared by several harnesses; nil: a fresh one.
 	Store *store.DB
+	// Wrap changes the gateway's view of the store, to make it fail.
+	Wrap func(gateway.Store) gateway.Store
 	// Platform is shared by a harness that is started anew; nil: a fresh one.
 	Platform *Platform
 }
@@ -81,8 +83,12 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 		o.Config(&cfg)
 	}
 	h.Agent = newAgent(t, h, o, log)
+	var view gateway.Store = h.Store
+	if o.Wrap != nil {
+		view = o.Wrap(view)
+	}
 	g, err := gateway.New(cfg, gateway.Deps{
-		Store: h.Store, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
+		Store: view, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
 		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85,
 	})
 	if err != nil {
