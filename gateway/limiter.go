@@ -13,12 +13,13 @@ import (
 const heldFor = 10 * time.Minute
 
 // limiter paces the calls to one account. Every outbound message and edit passes
-// it. The time between two edits in a chat is always kept, and interim edits give
-// way to everything else, which waits only when the platform has said so.
+// it. The time between two interim edits in a chat is always kept, and they give way
+// to everything else, which waits only when the platform has said so.
 //
 // The rate over all chats is what a platform promises everybody. Servers of one's
 // own and paid accounts take more, so it is not kept before the first refusal; from
-// then on, finals included, for heldFor. It is safe for concurrent use.
+// then on, finals included, for heldFor. As long an interim edit also keeps its
+// distance from the final before it. It is safe for concurrent use.
 type limiter struct {
 	limits chat.Limits
 
@@ -78,17 +79,19 @@ func (l *limiter) final(id chat.ChatID, now time.Time, placed *bool) time.Durati
 	if w := max(p.paused.Sub(now), l.paused.Sub(now)); w > 0 {
 		return w
 	}
-	if now.Before(l.held) && !*placed {
-		if w := l.account.ReserveN(now, 1).DelayFrom(now); w > 0 {
-			*placed = true
-			return w
+	if now.Before(l.held) {
+		if !*placed {
+			if w := l.account.ReserveN(now, 1).DelayFrom(now); w > 0 {
+				*placed = true
+				return w
+			}
 		}
+		p.edited = now
 	}
 	*placed = false
 	if p.minute != nil {
 		p.minute.ReserveN(now, 1)
 	}
-	p.edited = now
 	return 0
 }
 

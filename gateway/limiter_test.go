@@ -26,6 +26,13 @@ func TestLimiterHoldsTheAccountOnceRefused(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 
+	if w := l.final("e", now.Add(time.Second), new(bool)); w != 0 {
+		t.Errorf("a final waits %s", w)
+	}
+	if w := l.interim("e", now.Add(time.Second)); w != 0 {
+		t.Errorf("the first text of the next answer waits %s for the distance between two edits", w)
+	}
+
 	l.pause("a", &chat.RateLimitError{RetryAfter: 3 * time.Second}, now)
 	if w := l.final("a", now, new(bool)); w != 3*time.Second {
 		t.Errorf("the refused chat waits %s, not 3s", w)

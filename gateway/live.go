@@ -33,6 +33,7 @@ type live struct {
 	ranTool bool
 	since   time.Time
 	version int
+	resting bool // the poster looks again by itself
 	context int
 	window  int
 }
@@ -56,10 +57,19 @@ func (l *live) Emit(ev agentcore.Event) {
 	if shown {
 		l.version++
 	}
+	ring := shown && !l.resting
 	l.mu.Unlock()
-	if shown {
+	if ring {
 		l.changed()
 	}
+}
+
+// rest tells that the poster, which cannot show anything yet, will look again by
+// itself: it need not be woken for each token.
+func (l *live) rest() {
+	l.mu.Lock()
+	l.resting = true
+	l.mu.Unlock()
 }
 
 // apply changes the state and says whether people should see it.
@@ -177,10 +187,12 @@ type picture struct {
 	progress []string
 }
 
-// news says whether there is something to show that an earlier version did not.
+// news says whether there is something to show that an earlier version did not. It
+// ends a rest.
 func (l *live) news(since int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.resting = false
 	return l.version != since && (l.text.Len() > 0 || len(l.lines) > 0 || l.thought != "" || l.waiting != "")
 }
 

@@ -106,12 +106,14 @@ func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
 		return time.Hour
 	}
 	defer p.endInterim(lp)
-	if w := lp.after.Sub(now); w > 0 {
-		return w
-	}
 	// Asked before the layout, which reads the whole text: tokens come far more often
 	// than edits may.
-	if w := p.deps.limiter.interim(lp.turn.Address.Chat, now); w > 0 {
+	w := lp.after.Sub(now)
+	if w <= 0 {
+		w = p.deps.limiter.interim(lp.turn.Address.Chat, now)
+	}
+	if w > 0 {
+		lp.src.rest()
 		return w
 	}
 	pic := lp.src.show()
