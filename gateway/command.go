@@ -55,6 +55,7 @@ var commands = table(
 	command{name: "branch", args: "[title]", help: "go on in a branch; this session stays as it is", who: everybody, idle: true, run: (*conversation).cmdBranch},
 	command{name: "title", args: "[text]", help: "show or set the session's title", who: everybody, run: (*conversation).cmdTitle},
 	command{name: "compress", args: "[topic]", help: "fold the conversation into a summary now", who: everybody, idle: true, run: (*conversation).cmdCompress},
+	command{name: "summary", help: "what the summary of this session says", who: everybody, run: (*conversation).cmdSummary},
 	command{name: "status", help: "what I am doing and waiting for", who: everybody, urgent: true, run: (*conversation).cmdStatus},
 	command{name: "usage", help: "tokens and cost of this chat", who: everybody, run: (*conversation).cmdUsage},
 	command{name: "model", args: "[provider/model | auto]", help: "show or change the model", who: adminsOnly, run: (*conversation).cmdModel},

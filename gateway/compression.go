@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"parley/agentcore"
 	"parley/agentcore/engine"
+	"parley/gateway/chat"
 	"parley/gateway/killpoint"
 	"parley/store/record"
 )
@@ -92,11 +94,32 @@ func (c *conversation) onCompressionEnded(ctx context.Context, e compressionEnde
 	default:
 		text = c.swap(ctx, e.result)
 	}
-	if rc.asked != nil {
-		c.answer(ctx, *rc.asked, text, record.NoEffect{})
-	} else if e.result.Outcome == engine.Blocked {
+	switch {
+	case rc.asked != nil:
+		c.answer(ctx, *rc.asked, text, record.NoEffect{}, showSummary)
+	case e.result.Outcome == engine.Blocked:
 		c.notice(ctx, "blocked/"+string(c.conv.Session), "⚠️ "+text+" `/new` begins afresh, `/compress TOPIC` tries once more.")
+	case c.stale && c.conv.Verbose != record.VerboseOff:
+		c.notice(ctx, "folded/"+string(e.result.Compression.Child.ID), "*"+text+"*", showSummary)
 	}
+}
+
+// showSummary is the button that shows what was folded.
+var showSummary = []chat.Button{{Label: "Show the summary", Data: commandPrefix + "summary"}}
+
+// cmdSummary shows the summary that stands for what was folded in this session.
+func (c *conversation) cmdSummary(ctx context.Context, in invocation) {
+	rows, err := c.g.store.History(ctx, c.conv.Session)
+	if err != nil {
+		c.failed(err, "read the history")
+		return
+	}
+	i := slices.IndexFunc(rows, func(m record.Message) bool { return m.Kind == record.KindSummary })
+	if i < 0 {
+		c.answer(ctx, in, "Nothing of this session has been folded into a summary.", record.NoEffect{})
+		return
+	}
+	c.answer(ctx, in, "🗜 **What was folded, as I remember it**\n\n"+rows[i].Content, record.NoEffect{})
 }
 
 // swap moves the conversation to the compressed child and says what happened.
