@@ -54,6 +54,8 @@ type Result struct {
 	// in words.
 	State record.TurnState
 	Cause string
+	// Err is what suspended the turn; nil after an end.
+	Err error
 	// Session is the one the turn ended on, which a compression may have changed.
 	Session record.SessionID
 	// ContextTokens is the last prompt's size, Window the model's.

@@ -24,7 +24,7 @@ var transitions = map[record.TurnState][]record.TurnState{
 
 // run drives the turn from state to state until it ends or is suspended.
 func (t *turn) run(ctx context.Context) (*Result, error) {
-	t.row.State = record.TurnPreparing
+	t.row.State, t.row.Cause = record.TurnPreparing, ""
 	t.emit(Status{State: t.row.State})
 	for !t.row.State.Ended() && t.row.State != record.TurnSuspended {
 		next, err := t.step(ctx)
@@ -32,7 +32,7 @@ func (t *turn) run(ctx context.Context) (*Result, error) {
 			next, err = t.finish(ctx, next, err)
 		}
 		if next == record.TurnSuspended && err != nil {
-			t.row.Cause = err.Error()
+			t.row.Cause, t.suspended = err.Error(), err
 		}
 		if err := t.enter(next); err != nil {
 			return nil, err

@@ -45,6 +45,7 @@ type turn struct {
 	stall                 stall
 	end                   record.TurnEnd
 	events                chan Event // from tools' goroutines
+	suspended             error
 	// last says why the next model call is the last one, without tools; "" before.
 	last string
 }
@@ -257,7 +258,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func (t *turn) result() *Result {
 	return &Result{
-		Text: t.end.Text, Messages: t.rows, Usage: t.row.Usage, Iterations: t.row.Iteration, State: t.row.State, Cause: t.row.Cause,
+		Text: t.end.Text, Messages: t.rows, Usage: t.row.Usage, Iterations: t.row.Iteration, State: t.row.State, Cause: t.row.Cause, Err: t.suspended,
 		Session: t.session.ID, ContextTokens: t.contextTokens, Window: t.window,
 	}
 }

@@ -42,16 +42,20 @@ type livePost struct {
 // posted of it.
 func (p *poster) begin(t record.Turn, src *live, parts []record.Delivery) {
 	lp := &livePost{turn: t, src: src, version: -1}
+	p.mu.Lock()
 	for _, d := range parts {
+		if d.Message == "" {
+			d.Message, _ = p.ended.message(d.ID) // its row could not be written
+		}
 		switch {
 		case d.Message != "":
 			lp.parts = append(lp.parts, d)
 			lp.shown = append(lp.shown, "")
 		case d.State == record.DeliverySending || d.State == record.DeliveryUnknown:
 			lp.marked = true
+			lp.buried = append(lp.buried, d) // its row is closed with the others
 		}
 	}
-	p.mu.Lock()
 	p.live = lp
 	p.mu.Unlock()
 	p.ring()
@@ -208,6 +212,9 @@ func (p *poster) showPart(ctx context.Context, lp *livePost, i int, out chat.Out
 	killpoint.Here(killpoint.LiveSent)
 	d.Message, d.State = id, record.DeliverySent
 	lp.parts, lp.shown = append(lp.parts, d), append(lp.shown, look(out))
+	p.mu.Lock()
+	p.ended.add(d)
+	p.mu.Unlock()
 	if err := p.save(ctx, d); err != nil {
 		return err
 	}

@@ -93,8 +93,8 @@ func (c *conversation) recoverDeliveries(w record.Work) {
 	}
 }
 
-// recoverTurn resumes an open turn, or ends it with a word when its process died
-// on it too often.
+// recoverTurn resumes an open turn, or ends it with a word when it broke off too
+// often.
 func (c *conversation) recoverTurn(ctx context.Context, t record.Turn, ds []record.Delivery) {
 	var parts []record.Delivery
 	for _, d := range ds {
@@ -104,9 +104,9 @@ func (c *conversation) recoverTurn(ctx context.Context, t record.Turn, ds []reco
 	}
 	slices.SortFunc(parts, func(a, b record.Delivery) int { return a.Part - b.Part })
 	if t.Crashes >= crashLimit {
-		c.log.Error("a turn is ended: its process died on it too often", zap.String("turn", string(t.ID)), zap.Int("crashes", t.Crashes))
+		c.log.Error("a turn is ended: it broke off too often", zap.String("turn", string(t.ID)), zap.Int("crashes", t.Crashes))
 		c.post.begin(t, newLive(c.conv, c.post.ring), parts)
-		c.endBroken(ctx, t, c.g.reference(), "parley was interrupted three times while working on it")
+		c.endBroken(ctx, t, c.g.reference(), "it broke off three times")
 		c.stale = true
 		return
 	}

@@ -57,8 +57,9 @@ type (
 		StartTurn(ctx context.Context, f record.Fence, s record.TurnStart) (record.Turn, error)
 		// JoinTurn appends user rows to a running turn and takes their inbox rows.
 		JoinTurn(ctx context.Context, f record.Fence, t record.TurnID, items []record.InboxItem, msgs []record.Message) error
-		// SuspendTurn leaves a turn for the next owner, with a cause.
-		SuspendTurn(ctx context.Context, f record.Fence, t record.TurnID, cause string) error
+		// SuspendTurn leaves a turn for the next owner, with a cause. One that broke
+		// off by its own fault has crashed.
+		SuspendTurn(ctx context.Context, f record.Fence, t record.TurnID, cause string, crashed bool) error
 		// EndTurn ends a turn; see record.TurnEnd.
 		EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) error
 		// EndItems ends inbox rows with a reason, applies a command's effect and

@@ -293,7 +293,7 @@ func (c *conversation) onTurnEnded(ctx context.Context, e turnEnded) {
 		return
 	case e.result.State == record.TurnSuspended:
 		c.post.freeze()
-		c.suspend(ctx, rt, e.result.Cause)
+		c.suspend(ctx, rt, e.result)
 		return
 	}
 	killpoint.Here(killpoint.TurnEnded)
@@ -317,14 +317,16 @@ func (c *conversation) reload(ctx context.Context) error {
 }
 
 // suspend leaves the turn to the next owner, which may be this process again once
-// the database is back.
-func (c *conversation) suspend(ctx context.Context, rt *runningTurn, cause string) {
+// the database is back. What the database refuses is no such outage: that counts as
+// a crash, so that the turn does not begin anew for ever.
+func (c *conversation) suspend(ctx context.Context, rt *runningTurn, r *agentcore.Result) {
 	c.retryAt, c.recount = c.g.now().Add(time.Second), true
-	if err := c.g.store.SuspendTurn(ctx, c.fence, rt.row.ID, cause); err != nil {
+	crashed := rt.ending == "" && !errors.Is(r.Err, record.ErrUnavailable) && !errors.Is(r.Err, record.ErrFenced)
+	if err := c.g.store.SuspendTurn(ctx, c.fence, rt.row.ID, r.Cause, crashed); err != nil {
 		c.failed(err, "suspend a turn")
 		return
 	}
-	c.log.Info("turn suspended", zap.String("turn", string(rt.row.ID)), zap.String("cause", cause))
+	c.log.Info("turn suspended", zap.String("turn", string(rt.row.ID)), zap.String("cause", r.Cause), zap.Bool("crashed", crashed))
 }
 
 // endBroken ends a turn that cannot go on with a visible message.

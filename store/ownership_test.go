@@ -232,7 +232,7 @@ func TestOrphanedTurnCountsCrashes(t *testing.T) {
 	if len(fences) != 1 || o.work(fences[0]).Turn.Crashes != 1 {
 		t.Fatalf("fences %v", fences)
 	}
-	w.check(o.SuspendTurn(t.Context(), fences[0], turn.ID, "shutdown"))
+	w.check(o.SuspendTurn(t.Context(), fences[0], turn.ID, "shutdown", false))
 	if got := o.work(fences[0]).Turn; got.State != record.TurnSuspended || got.Cause != "shutdown" {
 		t.Errorf("turn %+v", got)
 	}
@@ -244,6 +244,10 @@ func TestOrphanedTurnCountsCrashes(t *testing.T) {
 	w.check(err)
 	if len(fences) != 1 || third.work(fences[0]).Turn.Crashes != 1 {
 		t.Errorf("a suspended turn counted a crash: %v", fences)
+	}
+	w.check(third.SuspendTurn(t.Context(), fences[0], turn.ID, "refused", true))
+	if n := third.work(fences[0]).Turn.Crashes; n != 2 {
+		t.Errorf("%d crashes after a turn broke off by its own fault, want 2", n)
 	}
 }
 
@@ -327,7 +331,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 		"StartTurn": func(f record.Fence) error { _, err := w.StartTurn(ctx, f, record.TurnStart{Turn: turn}); return err },
 		"JoinTurn":  func(f record.Fence) error { return w.JoinTurn(ctx, f, turn.ID, []record.InboxItem{later}, nil) },
 		"SuspendTurn": func(f record.Fence) error {
-			return w.SuspendTurn(ctx, f, turn.ID, "x")
+			return w.SuspendTurn(ctx, f, turn.ID, "x", false)
 		},
 		"EndTurn": func(f record.Fence) error {
 			return w.EndTurn(ctx, f, record.TurnEnd{Turn: turn.ID, State: record.TurnDone})

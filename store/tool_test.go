@@ -178,7 +178,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	}
 	w.want(w.JoinTurn(ctx, k.fence, turn.ID, nil, []record.Message{userRow("late")}), record.ErrConflict)
 	w.want(w.SetTurn(ctx, k.fence, turn), record.ErrConflict)
-	w.want(w.SuspendTurn(ctx, k.fence, turn.ID, "x"), record.ErrConflict)
+	w.want(w.SuspendTurn(ctx, k.fence, turn.ID, "x", false), record.ErrConflict)
 	_, err = w.StartTurn(ctx, k.fence, start)
 	w.want(err, record.ErrConflict) // its row is done
 	turn.State = record.TurnDone

@@ -131,13 +131,15 @@ func (db *DB) SetTurn(ctx context.Context, f record.Fence, t record.Turn) error 
 	})
 }
 
-// SuspendTurn leaves a running turn for the next owner, with a cause.
-func (db *DB) SuspendTurn(ctx context.Context, f record.Fence, t record.TurnID, cause string) error {
+// SuspendTurn leaves a running turn for the next owner, with a cause. One that broke
+// off by its own fault has crashed, which is counted.
+func (db *DB) SuspendTurn(ctx context.Context, f record.Fence, t record.TurnID, cause string, crashed bool) error {
 	return db.write(ctx, "suspend turn", f, func(b *pgx.Batch) {
 		b.Queue(`
 			WITH changed AS (
-				UPDATE turns SET state = 'suspended', cause = $3 WHERE id = $1 AND conversation_id = $2 AND ended_at IS NULL RETURNING 1)
-			SELECT check_rows(count(*), 1) FROM changed`, t, f.Conversation, text(cause))
+				UPDATE turns SET state = 'suspended', cause = $3, crashes = crashes + $4::boolean::integer
+				WHERE id = $1 AND conversation_id = $2 AND ended_at IS NULL RETURNING 1)
+			SELECT check_rows(count(*), 1) FROM changed`, t, f.Conversation, text(cause), crashed)
 	})
 }
 
