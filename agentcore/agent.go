@@ -40,6 +40,10 @@ type Deps struct {
 	Notes    Notes
 	Searcher Searcher
 	Todos    Todos
+	// Recall brings back what has left the window; nil: nothing does.
+	Recall Recaller
+	// Skills are the owner's instructions for certain tasks.
+	Skills []prompt.Skill
 	// Context is the workspace's file for the system prompt.
 	Context prompt.ContextFile
 	// Location is the zone of the times that the model sees; nil: the machine's.

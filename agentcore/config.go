@@ -3,6 +3,7 @@ package agentcore
 import (
 	"fmt"
 
+	"parley/agentcore/llm"
 	"parley/store/record"
 )
 
@@ -22,10 +23,11 @@ type IterationsConfig struct {
 	Schedule record.Budget `yaml:"schedule"`
 }
 
-// RoutingConfig names the models of the tiers; empty: off.
+// RoutingConfig names the models for light and for hard messages; an empty one is
+// the primary model, and with both empty nothing is routed.
 type RoutingConfig struct {
-	Fast  string `yaml:"fast"`
-	Smart string `yaml:"smart"`
+	Fast  llm.ModelID `yaml:"fast"`
+	Smart llm.ModelID `yaml:"smart"`
 }
 
 // DefaultConfig is what holds where the file says nothing.

@@ -44,6 +44,9 @@ func (t *turn) finish(ctx context.Context, s record.TurnState, why error) (recor
 	if err != nil {
 		return record.TurnSuspended, err
 	}
+	if t.a.deps.Recall != nil {
+		t.a.deps.Recall.Saved(t.row.Conversation, t.session.ID)
+	}
 	t.row.EndedAt = now
 	t.rows = append(t.rows, t.end.Messages...)
 	return s, nil

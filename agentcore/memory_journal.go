@@ -145,13 +145,20 @@ func (m *MemoryJournal) Swap(ctx context.Context, c record.Compression) (record.
 	newer := slices.DeleteFunc(slices.Clone(m.rows), func(r record.Message) bool { return r.Seq <= c.UpTo })
 	child := c.Child
 	child.Parent, child.Root, child.Conversation, child.Reason = c.Parent.ID, c.Parent.Root, c.Parent.Conversation, record.ReasonCompression
-	m.sessions, m.rows, m.next = append(m.sessions, child), nil, 1
-	for _, r := range slices.Concat([]record.Message{c.Summary}, c.Tail, newer) {
-		if r.Seq != 0 {
-			r.OriginSession, r.OriginSeq, r.Seq = c.Parent.ID, r.Seq, 0
-		}
-		m.append([]record.Message{r})
+	kept := slices.Concat(c.Tail, newer)
+	summary := c.Summary
+	summary.Seq = max(c.UpTo, 1)
+	if len(kept) > 0 {
+		summary.Seq = max(kept[0].Seq-1, 1)
 	}
+	for i := range kept {
+		if kept[i].OriginSession == "" {
+			kept[i].OriginSession, kept[i].OriginSeq = c.Parent.ID, kept[i].Seq
+		}
+	}
+	m.sessions, m.rows = append(m.sessions, child), nil
+	m.append(kept)
+	m.append([]record.Message{summary}) // whose sequence is before them
 	m.turn.Session = child.ID
 	return child, nil
 }

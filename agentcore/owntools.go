@@ -21,6 +21,9 @@ func (a *Agent) ownTools() ([]tool.Tool, error) {
 	if a.deps.Todos != nil {
 		makers = append(makers, a.todo)
 	}
+	if len(a.deps.Skills) > 0 {
+		makers = append(makers, a.skillTool)
+	}
 	tools := make([]tool.Tool, 0, len(makers))
 	for _, make := range makers {
 		t, err := make()

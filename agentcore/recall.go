@@ -2,65 +2,124 @@ package agentcore
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"parley/agentcore/history"
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
+	"parley/agentcore/prompt"
 	"parley/store/record"
 )
 
-// relevantHits is how many search hits are looked at for a recall.
-const relevantHits = 20
+// Recaller brings back what has left a session's window; *memory.Recaller is one.
+type Recaller interface {
+	// Recall finds rows of the session's own lineage, for the text of the query; the
+	// query's numbers are the Recaller's.
+	Recall(ctx context.Context, q record.RecallQuery) (memory.Sources, error)
+	// Saved notes, without blocking, that a session has new rows.
+	Saved(c record.ConversationID, s record.SessionID)
+}
 
-// recall puts what has left the window beside the newest user message and freezes
-// it there, so that later calls repeat the same bytes (mission 4.8). Without it
-// the turn goes on all the same.
-func (t *turn) recall(ctx context.Context) {
-	// Only a compression takes rows out of the window; a branch or an undo has a
-	// parent too, whose later rows are not to come back.
-	if t.a.deps.Searcher == nil || t.session.Reason != record.ReasonCompression || len(t.rows) == 0 {
+// attach puts beside the newest message what belongs to it – the skills that it
+// calls for and what is recalled for it – and freezes the whole there, so that later
+// calls repeat the same bytes (mission 4.7, 4.8). It comes after a compression has
+// been decided on, which would move more out of the window. Without it the turn goes
+// on all the same.
+func (t *turn) attach(ctx context.Context) {
+	newest, said := t.unattached()
+	if newest == nil || newest.Seq == t.attached {
 		return
 	}
-	newest := &t.rows[len(t.rows)-1]
-	if newest.Role != llm.User || newest.Kind != record.KindSaid || newest.Wire != "" {
-		return
+	t.attached = newest.Seq
+	beside := t.skills(said)
+	recalled, err := t.recalled(ctx, said)
+	if recalled != "" {
+		beside = append(beside, recalled)
 	}
-	text, err := t.recalled(ctx, newest.Content)
-	if err == nil && text != "" {
-		wire := history.UserText(*newest, t.historyOptions()) + "\n\n" + text
+	if err == nil && len(beside) > 0 {
+		wire := history.UserText(*newest, t.historyOptions()) + "\n\n" + strings.Join(beside, "\n\n")
 		if err = t.req.Journal.Freeze(ctx, newest.Seq, wire); err == nil {
 			newest.Wire = wire
 		}
 	}
 	if err != nil {
-		t.log.Warn("nothing could be recalled", zap.Error(err))
+		t.log.Warn("a message goes without what belongs to it", zap.Error(err))
 	}
 }
 
-// recalled picks from the session that was compressed into this one, and of what
-// a search finds only what belongs to the lineage: a session begun anew does not
-// see the one before.
-func (t *turn) recalled(ctx context.Context, said string) (string, error) {
-	s, conversation := t.a.deps.Searcher, t.row.Conversation
-	left, err := s.SessionIn(ctx, conversation, t.session.Parent)
-	if err != nil {
-		return "", err
+// unattached is the newest row, if people said it and nothing is frozen beside it,
+// with the text of all such rows that stand at the end of the history.
+func (t *turn) unattached() (newest *record.Message, text string) {
+	var said []string
+	for i := range slices.Backward(t.rows) {
+		m := &t.rows[i]
+		if m.Role != llm.User || m.Wire != "" || m.Kind != record.KindSaid && m.Kind != record.KindSteer {
+			break
+		}
+		if newest == nil {
+			newest = m
+		}
+		said = append(said, m.Content)
 	}
-	hits, err := s.Search(ctx, conversation, said, relevantHits)
-	if err != nil {
-		return "", err
+	slices.Reverse(said)
+	return newest, strings.Join(said, "\n")
+}
+
+// skills are the bodies of the skills that a text calls for, unless they are in the
+// window. What is not a person's own word calls for none.
+func (t *turn) skills(said string) []string {
+	if t.row.Trust == record.TrustUntrusted {
+		return nil
 	}
-	lineage := map[record.SessionID]bool{t.session.Parent: true}
-	for _, m := range left {
-		lineage[m.OriginSession] = true
-	}
-	var relevant []record.Message
-	for _, h := range hits {
-		if lineage[h.Session] {
-			relevant = append(relevant, h.Message)
+	var bodies []string
+	for _, s := range prompt.Matching(t.a.deps.Skills, said) {
+		body := s.Text()
+		if !slices.ContainsFunc(t.rows, func(m record.Message) bool { return strings.Contains(m.Wire, body) }) {
+			bodies = append(bodies, body)
 		}
 	}
-	return memory.Recall(memory.Sources{Left: left, Relevant: relevant, Window: t.rows}, 0), nil
+	return bodies
+}
+
+// recalled is the block of what has left the window. A session without a parent has
+// lost nothing.
+func (t *turn) recalled(ctx context.Context, said string) (string, error) {
+	if t.a.deps.Recall == nil || t.session.Parent == "" {
+		return "", nil
+	}
+	before := t.windowStart()
+	if before <= 1 {
+		return "", nil
+	}
+	s, err := t.a.deps.Recall.Recall(ctx, record.RecallQuery{Conversation: t.row.Conversation, Session: t.session.ID, Before: before, Text: said})
+	if err != nil {
+		return "", err
+	}
+	s.Window = t.rows
+	return memory.Recall(s, recallBudget(t.window)), nil
+}
+
+// windowStart is the sequence from which everything is in the window. A message that
+// a compression kept from further back has a borrowed sequence.
+func (t *turn) windowStart() int64 {
+	for i := range t.rows {
+		m := &t.rows[i]
+		borrowed := m.OriginSession != "" && m.OriginSeq != m.Seq
+		if m.Kind != record.KindSummary && !borrowed {
+			return m.Seq
+		}
+	}
+	return 0
+}
+
+// recallBudget is what a recall may take of a window, in characters: at most an
+// eighth of it even where a character is a token.
+func recallBudget(window int) int {
+	if window <= 0 {
+		return memory.DefaultBudget
+	}
+	return min(window/8, memory.DefaultBudget)
 }

@@ -12,7 +12,7 @@ import (
 func (t *turn) systemPrompt(ctx context.Context) (string, error) {
 	d := t.a.deps
 	parts := prompt.Parts{
-		Personality: t.a.cfg.Personality, Tools: t.tools.Names(), Context: d.Context, Platform: t.req.PlatformHint, Shared: t.shared(),
+		Personality: t.a.cfg.Personality, Tools: t.tools.Names(), Skills: d.Skills, Context: d.Context, Platform: t.req.PlatformHint, Shared: t.shared(),
 		Date: d.Now().In(d.Location),
 	}
 	if d.Notes == nil {

@@ -209,37 +209,6 @@ func TestCurrentTimeTool(t *testing.T) { // TRN-003
 	expect(t, got, "Monday, 2 June 2025, 23:30:00 +00:00", "Tuesday, 3 June 2025, 08:30:00 +09:00", "no zone")
 }
 
-// Mission 4.8: what left the window reaches the model beside the newest message,
-// only from the own lineage, and is replayed byte for byte.
-func TestRecall(t *testing.T) {
-	p := &past{sessions: map[record.SessionID][]record.Message{
-		"parent": {{Session: "parent", Seq: 1, Role: llm.User, Content: "my cat is called Minka", Importance: 0.9}},
-		"other":  {{Session: "other", Seq: 1, Role: llm.User, Content: "what is my cat called? (another life)"}},
-	}}
-	b := newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) { d.Searcher = p }, agentcoretest.Say("Minka"))
-	s, err := b.journal.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Parent, s.Reason = "parent", record.ReasonCompression
-	if err := b.journal.SetSession(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	b.req.Message = "what is my cat called?"
-	b.run(t.Context())
-	first := b.model.Requests()[0].Messages[0].Parts[0].Text
-	if !strings.Contains(first, "called Minka") || !strings.Contains(first, "what is my cat called?") || strings.Contains(first, "another life") {
-		t.Errorf("%q", first)
-	}
-	b.next("thanks")
-	if again := b.model.Requests()[1].Messages[0].Parts[0].Text; again != first {
-		t.Errorf("replayed as %q", again)
-	}
-	if rows, _ := b.journal.History(t.Context()); rows[0].Content != "what is my cat called?" {
-		t.Errorf("the row itself says %q", rows[0].Content)
-	}
-}
-
 // The prompt holds nothing that changes from turn to turn, and what is private to
 // rooms is marked there (PRV-006).
 func TestSharedRoom(t *testing.T) {

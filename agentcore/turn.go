@@ -30,6 +30,8 @@ type turn struct {
 	resumed bool
 	loaded  bool
 	stale   bool // somebody joined: the rows are to be read again
+	// attached is the newest message for which skills and memories were looked up.
+	attached int64
 
 	session record.Session
 	rows    []record.Message
@@ -107,6 +109,10 @@ func (t *turn) preparing(ctx context.Context) (record.TurnState, error) {
 		t.pressure.trigger = engine.Preflight
 		return record.TurnCompressing, nil
 	}
+	t.attach(ctx)
+	if ctx.Err() != nil {
+		return t.halted(ctx)
+	}
 	return record.TurnCalling, nil
 }
 
@@ -181,7 +187,7 @@ func (t *turn) load(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	t.recall(ctx)
+	t.route()
 	return ctx.Err()
 }
 

@@ -64,8 +64,8 @@ func (c *Config) named() map[string][]llm.ModelID {
 		"auxiliary.web_extract.fallback": c.Auxiliary.WebExtract.Fallback,
 		"auxiliary.title.model":          {c.Auxiliary.Title.Model},
 		"auxiliary.title.fallback":       c.Auxiliary.Title.Fallback,
-		"agent.routing.fast":             {llm.ModelID(c.Agent.Routing.Fast)},
-		"agent.routing.smart":            {llm.ModelID(c.Agent.Routing.Smart)},
+		"agent.routing.fast":             {c.Agent.Routing.Fast},
+		"agent.routing.smart":            {c.Agent.Routing.Smart},
 		"embeddings.model":               {llm.ModelID(c.Embeddings.Model)},
 		"transcription.model":            {llm.ModelID(c.Transcription.Model)},
 	}

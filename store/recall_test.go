@@ -169,8 +169,8 @@ func TestRelevance(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"what was the codename of the project again?": "Codename: BLUEBIRD",
-		"bluebirds": "Codename: BLUEBIRD",
-		"猫は何という名前？":                               "私の猫の名前はミンカです",
+		"bluebirds":                                  "Codename: BLUEBIRD",
+		"猫は何という名前？":                                  "私の猫の名前はミンカです",
 		"did I ever meet a neighbour's child there?": "we met the neighbours' children twice",
 		"ärgerlich, die heizungen":                   "Ärger mit der Heizung",
 		"question 17, please":                        "and what was the answer to the question 17 again?",

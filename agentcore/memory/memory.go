@@ -1,8 +1,8 @@
-// Package memory says what may be remembered where, and picks what is recalled.
-// It guarantees that nothing about a person is read or written outside that
-// person's own direct conversations, and that what is recalled comes in the order
-// it was said, once, within a budget, as quoted data. It is pure: the rows come
-// from the caller, who takes them from the conversation's own lineage only.
+// Package memory says what may be remembered where, and what is recalled. It
+// guarantees that nothing about a person is read or written outside that person's
+// own direct conversations; that what is recalled comes from the lineage of the
+// session alone, in the order it was said, once, within a budget, as quoted data;
+// and that a turn never waits for vectors that are still to be made.
 package memory
 
 import (

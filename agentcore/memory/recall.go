@@ -13,25 +13,23 @@ import (
 	"parley/store/record"
 )
 
-const (
-	// Salient is the importance from which a row is recalled for its own sake.
-	Salient = 0.8
+// Salient is the importance from which a row is recalled for its own sake.
+const Salient = 0.8
 
-	recentRows   = 10
-	salientRows  = 5
-	relevantRows = 5
+const (
 	// rowChars is how much of one row is quoted.
 	rowChars = 600
 	// DefaultBudget is the size of the whole block, in characters.
 	DefaultBudget = 4000
 )
 
-// Sources are the rows to recall from.
+// Sources are the rows to recall from, each list best first.
 type Sources struct {
-	// Left are rows of the lineage that may have left the window, in any order.
-	Left []record.Message
-	// Relevant are what a search for the newest message found, best first.
-	Relevant []record.Message
+	// Relevant share words with what was said, Similar its meaning.
+	Relevant, Similar []record.Message
+	Salient           []record.Message
+	// Recent are the newest that have left the window.
+	Recent []record.Message
 	// Window are the rows that the model sees anyway.
 	Window []record.Message
 }
@@ -49,11 +47,12 @@ func identity(m *record.Message) row {
 	return row{m.Session, m.Seq}
 }
 
-// Recall picks the relevant, the salient and the most recent rows that are not in
-// the window, each once, and quotes them in the order they were said, within a
-// budget of characters (0: DefaultBudget). Where the budget does not reach, the
-// relevant ones come first and the recent ones last. Only what people said and
-// answers are recalled, not the work of tools. It returns "" if there is nothing.
+// Recall quotes the rows that the model does not see already, each once, in the
+// order they were said, within a budget of characters (0: DefaultBudget). What was
+// recalled for an earlier message of the window is seen. Where the budget does not
+// reach, the best of each list go first and the recent ones last. Only what people
+// said and answers are recalled, not the work of tools. It returns "" if there is
+// nothing.
 func Recall(s Sources, budget int) string {
 	if budget <= 0 {
 		budget = DefaultBudget
@@ -66,7 +65,7 @@ func Recall(s Sources, budget int) string {
 	budget -= utf8.RuneCountInString(blockStart + blockEnd)
 	for _, m := range s.pick() {
 		text := quote(&m)
-		if n := utf8.RuneCountInString(text); n <= budget {
+		if n := utf8.RuneCountInString(text); n <= budget && !s.quotes(text) {
 			budget -= n
 			out = append(out, quoted{identity(&m), text})
 		}
@@ -87,35 +86,36 @@ func Recall(s Sources, budget int) string {
 	return b.String()
 }
 
-// pick returns the rows to recall, most wanted first.
+// pick returns the rows to recall, most wanted first: in turn the best of each list
+// that is there for a reason, then the recent ones.
 func (s Sources) pick() []record.Message {
 	seen := map[row]bool{}
 	for i := range s.Window {
 		seen[identity(&s.Window[i])] = true
 	}
 	var out []record.Message
-	take := func(rows []record.Message, most int, want func(*record.Message) bool) {
-		for i := range rows {
-			m := &rows[i]
-			if most == 0 {
-				return
-			}
-			if id := identity(m); speech(m) && want(m) && !seen[id] {
-				seen[id] = true
-				out = append(out, *m)
-				most--
+	take := func(m *record.Message) {
+		if id := identity(m); speech(m) && !seen[id] {
+			seen[id] = true
+			out = append(out, *m)
+		}
+	}
+	for i := range max(len(s.Relevant), len(s.Similar), len(s.Salient)) {
+		for _, leg := range [][]record.Message{s.Relevant, s.Similar, s.Salient} {
+			if i < len(leg) {
+				take(&leg[i])
 			}
 		}
 	}
-	newest := slices.Clone(s.Left)
-	slices.SortStableFunc(newest, func(a, b record.Message) int {
-		x, y := identity(&a), identity(&b)
-		return cmp.Or(cmp.Compare(y.session, x.session), cmp.Compare(y.seq, x.seq))
-	})
-	take(s.Relevant, relevantRows, func(*record.Message) bool { return true })
-	take(newest, salientRows, func(m *record.Message) bool { return m.Importance >= Salient })
-	take(newest, recentRows, func(*record.Message) bool { return true })
+	for i := range s.Recent {
+		take(&s.Recent[i])
+	}
 	return out
+}
+
+// quotes says that a message of the window carries the quoted row already.
+func (s Sources) quotes(text string) bool {
+	return slices.ContainsFunc(s.Window, func(m record.Message) bool { return strings.Contains(m.Wire, text) })
 }
 
 // speech says that a row is something said to people or by them.

@@ -30,8 +30,9 @@ type Parts struct {
 	// began.
 	Memory, User Document
 	Facts        []record.Fact
-	Skills       []Skill
-	Context      ContextFile
+	// Skills are listed; their bodies come with messages.
+	Skills  []Skill
+	Context ContextFile
 	// Platform says what the chat can show.
 	Platform string
 	// Shared says that several people talk in this conversation.
@@ -44,12 +45,6 @@ type Parts struct {
 type Document struct {
 	Text  string
 	Limit int
-}
-
-// Skill is an instruction that the owner has installed. Body is given where it
-// matches the task, else only the index names it.
-type Skill struct {
-	Name, Description, Body string
 }
 
 const personality = `You are Parley, a capable assistant that people talk to in their chat programs. You are friendly, direct and honest. You say what you do not know.`
@@ -108,6 +103,7 @@ var guidance = []struct{ tool, text string }{
 	{"clarify", "`clarify`: to ask a person something that you cannot go on without; not for permission, which is asked for by itself."},
 	{"terminal", "`terminal`: a person approves each command, so say what you need it for and join what belongs together into one. If it is denied, do not try the same by another way."},
 	{"current_time", "`current_time`: the time is not in these instructions; ask for it when it matters."},
+	{"skill", "`skill`: before a task that a skill of the list below is for, read it, unless it stands beside the message already."},
 	{"request_more_iterations", "`request_more_iterations`: if the work cannot be finished within your steps, ask for more before they run out, with a reason."},
 }
 
@@ -152,24 +148,6 @@ func factList(facts []record.Fact) string {
 	lines := []string{"# Known facts"}
 	for _, f := range facts {
 		lines = append(lines, fmt.Sprintf("- %s %s: %s", quote(f.Category, 60), quote(f.Key, 120), quote(f.Value, 500)))
-	}
-	return strings.Join(lines, "\n")
-}
-
-func skillIndex(skills []Skill) string {
-	if len(skills) == 0 {
-		return ""
-	}
-	skills = slices.Clone(skills)
-	slices.SortFunc(skills, func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
-	lines := []string{"# Skills"}
-	for _, s := range skills {
-		lines = append(lines, fmt.Sprintf("- %s: %s", quote(s.Name, 60), quote(s.Description, 240)))
-	}
-	for _, s := range skills {
-		if body := strings.TrimSpace(s.Body); body != "" {
-			lines = append(lines, "\n## Skill "+quote(s.Name, 60), body)
-		}
 	}
 	return strings.Join(lines, "\n")
 }

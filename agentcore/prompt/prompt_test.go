@@ -32,7 +32,7 @@ func TestBuild(t *testing.T) {
 	for _, want := range []string{
 		"You are Ada.", "# How to behave", "# Tools", "`todo`", "`terminal`", "Be kind.",
 		"(MEMORY.md) – 19 of 2200 characters", `"uses Go"`, `"likes tea"`, "(USER.md) – 9 of 1375 characters", `"name: Ada"`,
-		`- "home" "city": "Ulm"`, `- "home" "pet": "cat"`, `- "bake": "cakes"`, `- "zip": "packs"`, "## Skill \"bake\"\nHeat the oven.",
+		`- "home" "city": "Ulm"`, `- "home" "pet": "cat"`, `- "bake": "cakes"`, `- "zip": "packs"`,
 		`"AGENTS.md"`, `"run make test"`, "# This chat\nTables are not shown.", "This session began on Saturday, 2026-03-14.",
 	} {
 		i := strings.Index(got[at:], want)
@@ -43,6 +43,9 @@ func TestBuild(t *testing.T) {
 	}
 	if strings.Contains(got, "`memory`") {
 		t.Error("guidance about a tool that is not offered")
+	}
+	if strings.Contains(got, "Heat the oven") {
+		t.Error("the body of a skill is in the cached prefix")
 	}
 	if strings.Contains(got, "15:09") || strings.Contains(got, "Several people") {
 		t.Error("time of day or rules of a room in the prompt")
