@@ -17,7 +17,11 @@ type Answer struct {
 	Reasoning string
 	Text      string
 	Calls     []Call
-	// Finish is the finish reason; empty: tool_calls or stop.
+	// Commentary is said before the text, as a message of its own where the API knows
+	// that (Responses).
+	Commentary string
+	// Finish is the finish reason in the words of chat completions; empty: tool_calls
+	// or stop.
 	Finish string
 	Usage  *Usage
 	// FirstToken is the delay before anything comes, Rate the tokens (words) a second
@@ -71,7 +75,24 @@ func Words(n int) string {
 	return b.String()
 }
 
-// player writes one answer.
+// voice writes an answer in the form of an API. Each method writes one piece.
+type voice interface {
+	begin()
+	think(word string)
+	say(word string)
+	// comment says all of the commentary.
+	comment(text string)
+	// call begins the call of that index; argue gives the next part of its arguments.
+	call(i int, c Call)
+	argue(part string)
+	// end ends a good answer; failure is an error inside the stream.
+	end()
+	failure() string
+	// whole is an answer that is not streamed.
+	whole() any
+}
+
+// player plays one answer.
 type player struct {
 	server *Server
 	w      http.ResponseWriter
@@ -79,13 +100,12 @@ type player struct {
 	x      *Exchange
 	a      Answer
 	req    Request
+	api    api
 
 	flush  func() error
 	timer  *time.Timer
 	due    time.Time
 	tokens int
-	head   []byte // of each chunk
-	buf    []byte
 }
 
 // play writes the answer. It ends early when the client leaves.
@@ -106,19 +126,15 @@ func (p *player) play() {
 	case p.a.Raw != "":
 		p.raw(status)
 	case !p.req.Stream:
-		p.complete()
+		reply(p.w, http.StatusOK, p.api.voice(p).whole())
 	default:
-		p.stream()
+		p.stream(p.api.voice(p))
 	}
 }
 
 func (p *player) fail(status int) {
 	if p.a.Body == "" {
-		kind := "invalid_request_error"
-		if status >= http.StatusInternalServerError {
-			kind = "server_error"
-		}
-		reply(p.w, status, fmt.Sprintf(`{"error":{"message":%s,"type":%q,"param":null,"code":null}}`, quote(http.StatusText(status)), kind))
+		reply(p.w, status, p.api.problem(&refusal{status: status, message: http.StatusText(status)}))
 		return
 	}
 	if p.w.Header().Get("Content-Type") == "" {
@@ -134,52 +150,52 @@ func (p *player) raw(status int) {
 	}
 	p.w.WriteHeader(status)
 	_, _ = io.WriteString(p.w, p.a.Raw)
-	p.finish()
+	p.finish(nil)
 }
 
-func (p *player) stream() {
+func (p *player) stream(v voice) {
 	p.w.Header().Set("Content-Type", "text/event-stream")
-	p.head = fmt.Appendf(nil, `data: {"id":"chatcmpl-%d","object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
-		p.req.N, p.req.At.Unix(), quote(p.req.Model))
-	p.chunk(`{"role":"assistant","content":""}`, "null")
-	said := strings.SplitAfter(p.a.Text, " ")
-	if p.a.Text == "" {
-		said = nil
+	v.begin()
+	if p.a.Reasoning != "" && !p.words(p.a.Reasoning, v.think) {
+		return
 	}
+	if p.a.Commentary != "" {
+		v.comment(p.a.Commentary)
+	}
+	said := strings.SplitAfter(p.a.Text, " ")
 	if p.a.After > 0 && p.a.After < len(said) {
 		said = said[:p.a.After]
 	}
-	if p.a.Reasoning != "" {
-		for _, word := range strings.SplitAfter(p.a.Reasoning, " ") {
-			if !p.token(`{"reasoning_content":` + quote(word) + `}`) {
-				return
-			}
-		}
-	}
-	for _, word := range said {
-		if !p.token(`{"content":` + quote(word) + `}`) {
-			return
-		}
-	}
-	if p.a.End == EndWell && !p.calls() {
+	if p.a.Text != "" && !p.words(strings.Join(said, ""), v.say) {
 		return
 	}
-	p.finish()
+	if p.a.End == EndWell && !p.calls(v) {
+		return
+	}
+	p.finish(v)
+}
+
+func (p *player) words(text string, write func(string)) bool {
+	for _, word := range strings.SplitAfter(text, " ") {
+		if !p.token(func() { write(word) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // calls streams the tool calls: the head of each, then its arguments in two pieces.
-func (p *player) calls() bool {
+func (p *player) calls(v voice) bool {
 	for i, c := range p.named() {
 		half := len(c.Arguments) / 2
 		for half > 0 && c.Arguments[half]&0xC0 == 0x80 {
 			half--
 		}
-		head := fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":""}}]}`, i, quote(c.ID), quote(c.Name))
-		if !p.token(head) {
+		if !p.token(func() { v.call(i, c) }) {
 			return false
 		}
-		for _, piece := range []string{c.Arguments[:half], c.Arguments[half:]} {
-			if !p.token(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, quote(piece))) {
+		for _, part := range []string{c.Arguments[:half], c.Arguments[half:]} {
+			if !p.token(func() { v.argue(part) }) {
 				return false
 			}
 		}
@@ -201,8 +217,8 @@ func (p *player) named() []Call {
 	return out
 }
 
-// token writes one chunk when it is due; false: the client has left.
-func (p *player) token(delta string) bool {
+// token writes one piece when it is due; false: the client has left.
+func (p *player) token(write func()) bool {
 	if p.tokens > 0 && p.a.Rate > 0 {
 		p.due = p.due.Add(time.Duration(float64(time.Second) / p.a.Rate))
 		if !p.wait() {
@@ -210,7 +226,7 @@ func (p *player) token(delta string) bool {
 		}
 	}
 	p.tokens++
-	p.chunk(delta, "null")
+	write()
 	now := time.Now()
 	p.server.mu.Lock()
 	if p.x.LastToken = now; p.x.FirstToken.IsZero() {
@@ -223,22 +239,11 @@ func (p *player) token(delta string) bool {
 	return true
 }
 
-func (p *player) chunk(delta, reason string) {
-	p.buf = append(p.buf[:0], p.head...)
-	p.buf = append(p.buf, delta...)
-	p.buf = append(p.buf, `,"finish_reason":`...)
-	p.buf = append(p.buf, reason...)
-	p.buf = append(p.buf, "}]}\n\n"...)
-	_, _ = p.w.Write(p.buf)
-}
-
-func (p *player) finish() {
+func (p *player) finish(v voice) {
 	switch p.a.End {
 	case EndWell:
-		if p.a.Raw == "" {
-			p.chunk("{}", quote(p.reason()))
-			_, _ = fmt.Fprintf(p.w, "data: {\"id\":\"chatcmpl-%d\",\"object\":\"chat.completion.chunk\",\"model\":%s,\"choices\":[],\"usage\":%s}\n\ndata: [DONE]\n\n",
-				p.req.N, quote(p.req.Model), p.usage())
+		if v != nil {
+			v.end()
 		}
 	case EndCut:
 		_ = p.flush()
@@ -250,13 +255,14 @@ func (p *player) finish() {
 	case EndError:
 		object := p.a.InStream
 		if object == "" {
-			object = `{"error":{"message":"The server had an error while processing your request.","type":"server_error","code":null}}`
+			object = v.failure()
 		}
 		_, _ = io.WriteString(p.w, "data: "+object+"\n\n")
 	case EndEarly:
 	}
 }
 
+// reason is the finish reason in the words of chat completions.
 func (p *player) reason() string {
 	switch {
 	case p.a.Finish != "":
@@ -267,55 +273,12 @@ func (p *player) reason() string {
 	return "stop"
 }
 
-func (p *player) usage() string {
-	u := p.a.Usage
-	if u == nil {
-		u = &Usage{Input: len(p.req.Body)/4 + 1, Output: max(p.tokens, len(strings.Fields(p.a.Text)))}
+// spent is what the answer says it cost.
+func (p *player) spent() Usage {
+	if p.a.Usage != nil {
+		return *p.a.Usage
 	}
-	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":%d}}`,
-		u.Input, u.Output, u.Input+u.Output, u.Cached, u.Reasoning)
-}
-
-// complete answers a request that is not streamed.
-func (p *player) complete() {
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	type call struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	type message struct {
-		Role             string  `json:"role"`
-		Content          *string `json:"content"`
-		ReasoningContent string  `json:"reasoning_content,omitempty"`
-		ToolCalls        []call  `json:"tool_calls,omitempty"`
-	}
-	m := message{Role: "assistant", ReasoningContent: p.a.Reasoning}
-	if p.a.Text != "" {
-		m.Content = &p.a.Text
-	}
-	for _, c := range p.named() {
-		m.ToolCalls = append(m.ToolCalls, call{c.ID, "function", function{c.Name, c.Arguments}})
-	}
-	type choice struct {
-		Index        int     `json:"index"`
-		Message      message `json:"message"`
-		FinishReason string  `json:"finish_reason"`
-	}
-	reply(p.w, http.StatusOK, struct {
-		ID      string          `json:"id"`
-		Object  string          `json:"object"`
-		Created int64           `json:"created"`
-		Model   string          `json:"model"`
-		Choices []choice        `json:"choices"`
-		Usage   json.RawMessage `json:"usage"`
-	}{
-		fmt.Sprintf("chatcmpl-%d", p.req.N), "chat.completion", p.req.At.Unix(), p.req.Model,
-		[]choice{{0, m, p.reason()}}, json.RawMessage(p.usage()),
-	})
+	return Usage{Input: len(p.req.Body)/4 + 1, Output: max(p.tokens, len(strings.Fields(p.a.Text)))}
 }
 
 // wait waits for the next moment; false: the client has left.

@@ -10,7 +10,9 @@ import (
 	"time"
 )
 
-// Request is a valid chat completion request as the server read it.
+// Request is a valid request as the server read it, in the terms of chat completions
+// whatever the API: a system prompt is the first message, a tool result a message of
+// its own.
 type Request struct {
 	// N counts the server's requests from 0.
 	N      int
@@ -27,6 +29,11 @@ type Request struct {
 	MaxTokens       int
 	ReasoningEffort string
 	CacheKey        string
+	// Cached is what a cache may keep of the body: all up to the last cache marker,
+	// without the markers themselves, which may move. Nil for APIs without markers.
+	Cached []byte
+	// Markers counts the cache markers.
+	Markers int
 }
 
 // Message is one message of a request.

@@ -1,11 +1,13 @@
 // Package providertest judges what parley sends to models and plays the models: a
-// strict fake of OpenAI's chat completions over real HTTP, and a conformance suite
-// for every llm.Provider. It is for tests only.
+// strict fake of OpenAI's chat completions and Responses and of Anthropic's Messages
+// over real HTTP, and a conformance suite for every llm.Provider. It is for tests
+// only.
 //
-// The server refuses what the real API refuses (shapes after OpenAI's own
-// specification, github.com/openai/openai-openapi, MIT) and, beyond that, what the
-// strictest of the servers that imitate it refuse: two messages of one role in a
-// row, blank texts, repeated call ids.
+// The server refuses what the real APIs refuse (shapes after the vendors' own
+// specifications, cut down to what the fake looks into) and, beyond that, what the
+// strictest of the servers that imitate them refuse: two messages of one role in a
+// row, blank texts, repeated call ids. Signatures and encrypted thinking are good
+// only for the model that the fake gave them as.
 //
 //	srv := providertest.NewServer(t, providertest.Options{Rate: 50})
 //	srv.Enqueue(providertest.Answer{Text: "hello"})        // the next answers, in order
@@ -105,10 +107,12 @@ func Start(o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, listen: l, changed: make(chan struct{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.complete)
+	mux.HandleFunc("POST /v1/chat/completions", s.speak(chatAPI{}))
+	mux.HandleFunc("POST /v1/responses", s.speak(responsesAPI{}))
+	mux.HandleFunc("POST /v1/messages", s.speak(messagesAPI{}))
 	mux.HandleFunc("GET /v1/models", s.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusNotFound, problem(fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path), "", ""))
+		reply(w, http.StatusNotFound, problem(&refusal{message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}))
 	})
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	s.served.Go(func() { _ = s.http.Serve(l) })
@@ -246,14 +250,31 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-// complete answers one chat completion.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+// api is one of the APIs that a server speaks.
+type api interface {
+	// parse reads a request and says what is wrong with it.
+	parse(raw []byte, h http.Header, o Options) (Request, *refusal)
+	// key is the key that a request brings.
+	key(h http.Header) string
+	// problem is the API's error object.
+	problem(r *refusal) any
+	// voice writes one answer.
+	voice(p *player) voice
+}
+
+// speak answers requests of an API.
+func (s *Server) speak(a api) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { s.complete(a, w, r) }
+}
+
+// complete answers one request.
+func (s *Server) complete(a api, w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
 	now := time.Now()
-	req, refusal := parse(raw, s.opts)
+	req, wrong := a.parse(raw, r.Header, s.opts)
 	req.At, req.Header = now, r.Header.Clone()
 	if !s.opts.Forget {
 		req.Body = raw
@@ -273,28 +294,24 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		x.Gone = x.Gone || r.Context().Err() != nil
 	})
 	switch {
-	case s.opts.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.opts.Key:
-		s.refuse(w, x, http.StatusUnauthorized, problem("Incorrect API key provided.", "", "invalid_api_key"))
+	case s.opts.Key != "" && a.key(r.Header) != s.opts.Key:
+		wrong = &refusal{status: http.StatusUnauthorized, message: "Incorrect API key provided.", code: "invalid_api_key"}
 	case busy:
 		w.Header().Set("Retry-After", s.opts.RetryAfter)
-		s.refuse(w, x, http.StatusTooManyRequests, problem("Too many requests at the same time.", "", "rate_limit_exceeded"))
-	case refusal != nil:
-		if refusal.status == http.StatusBadRequest && refusal.code != "context_length_exceeded" {
-			s.update(func() { x.Refusal = refusal.message })
-		}
-		s.refuse(w, x, refusal.status, problem(refusal.message, refusal.param, refusal.code))
-	default:
-		s.answer(w, r, x)
+		wrong = &refusal{status: http.StatusTooManyRequests, message: "Too many requests at the same time.", code: "rate_limit_exceeded"}
+	case wrong != nil && wrong.invalid():
+		s.update(func() { x.Refusal = wrong.message })
 	}
-}
-
-func (s *Server) refuse(w http.ResponseWriter, x *Exchange, status int, body any) {
-	s.update(func() { x.Status = status })
-	reply(w, status, body)
+	if wrong == nil {
+		s.answer(a, w, r, x)
+		return
+	}
+	s.update(func() { x.Status = wrong.status })
+	reply(w, wrong.status, a.problem(wrong))
 }
 
 // answer takes the next answer of the script, the responder's, or a keyword's.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, x *Exchange) {
+func (s *Server) answer(an api, w http.ResponseWriter, r *http.Request, x *Exchange) {
 	s.mu.Lock()
 	respond, req := s.respond, x.Request
 	var a Answer
@@ -316,26 +333,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, x *Exchange) {
 	if a.FirstToken == 0 {
 		a.FirstToken = s.opts.FirstToken
 	}
-	p := &player{server: s, w: w, r: r, x: x, a: a, req: req}
+	p := &player{server: s, w: w, r: r, x: x, a: a, req: req, api: an}
 	p.play()
-}
-
-// problem is OpenAI's error object.
-func problem(message, param, code string) any {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	o := object{Message: message, Type: "invalid_request_error"}
-	if param != "" {
-		o.Param = &param
-	}
-	if code != "" {
-		o.Code = &code
-	}
-	return map[string]any{"error": o}
 }
 
 func reply(w http.ResponseWriter, status int, body any) {

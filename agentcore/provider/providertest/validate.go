@@ -21,7 +21,13 @@ type refusal struct {
 	param, code string
 }
 
-// Check says whether a request body is valid, as strictly as a Server does.
+// invalid says whether the request itself was wrong, not the key, the model's name or
+// its length.
+func (r *refusal) invalid() bool {
+	return r.status == http.StatusBadRequest && r.code != "context_length_exceeded" || r.code == "item_not_found"
+}
+
+// Check says whether a chat completion request is valid, as strictly as a Server does.
 func Check(body []byte) error {
 	if _, r := parse(body, Options{}); r != nil {
 		return errors.New(r.message)
@@ -44,11 +50,8 @@ var (
 // parse reads a request and says what is wrong with it.
 func parse(raw []byte, o Options) (Request, *refusal) {
 	var req Request
-	if !utf8.Valid(raw) {
-		return req, refuse("", "We could not parse the JSON body of your request: it is not valid UTF-8.")
-	}
-	if loneSurrogate(raw) {
-		return req, refuse("", "We could not parse the JSON body of your request: lone surrogate in a string.")
+	if r := readable(raw); r != nil {
+		return req, r
 	}
 	var w wire
 	if err := strictly(raw, &w); err != nil {
@@ -73,26 +76,53 @@ func parse(raw []byte, o Options) (Request, *refusal) {
 	if r := order(list); r != nil {
 		return req, r
 	}
-	if tokens := len(raw) / 4; o.Window > 0 && tokens > o.Window {
-		r := refuse("messages", "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
-			"Please reduce the length of the messages.", o.Window, tokens)
-		r.code = "context_length_exceeded"
-		return req, r
+	return req, o.overflow(raw)
+}
+
+// readable looks at the bytes alone (PRV-008).
+func readable(raw []byte) *refusal {
+	if !utf8.Valid(raw) {
+		return refuse("", "We could not parse the JSON body of your request: it is not valid UTF-8.")
 	}
-	return req, nil
+	if loneSurrogate(raw) {
+		return refuse("", "We could not parse the JSON body of your request: lone surrogate in a string.")
+	}
+	return nil
+}
+
+// known looks at the model's name.
+func (o Options) known(model string) *refusal {
+	switch {
+	case model == "":
+		return refuse("model", "you must provide a model parameter")
+	case len(o.Models) > 0 && !slices.Contains(o.Models, model):
+		return &refusal{
+			status: http.StatusNotFound, code: "model_not_found",
+			message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model),
+		}
+	}
+	return nil
+}
+
+// overflow looks at the request's length.
+func (o Options) overflow(raw []byte) *refusal {
+	tokens := len(raw) / 4
+	if o.Window == 0 || tokens <= o.Window {
+		return nil
+	}
+	r := refuse("messages", "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
+		"Please reduce the length of the messages.", o.Window, tokens)
+	r.code = "context_length_exceeded"
+	return r
 }
 
 // settings checks everything but tools and messages.
 func (w *wire) settings(req *Request, o Options) *refusal {
 	req.Model = w.Model
+	if r := o.known(w.Model); r != nil {
+		return r
+	}
 	switch {
-	case w.Model == "":
-		return refuse("model", "you must provide a model parameter")
-	case len(o.Models) > 0 && !slices.Contains(o.Models, w.Model):
-		return &refusal{
-			status: http.StatusNotFound, code: "model_not_found",
-			message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", w.Model),
-		}
 	case w.MaxTokens != nil && w.MaxCompletionTokens != nil:
 		return refuse("max_tokens", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	case w.MaxTokens != nil && reasoners.MatchString(w.Model):
