@@ -66,7 +66,7 @@ type opening struct {
 // open returns the conversation of a key with its row locked: h if it was found
 // already, else the one that is there by now, else a new one with its first root
 // session. A free or orphaned one is claimed for the replica.
-func (o opening) open(ctx context.Context, tx pgx.Tx, h *held) (held, error) {
+func (o opening) open(ctx context.Context, tx querier, h *held) (held, error) {
 	for h == nil {
 		if err := o.create(ctx, tx); err != nil {
 			return held{}, err
@@ -89,7 +89,7 @@ func (o opening) open(ctx context.Context, tx pgx.Tx, h *held) (held, error) {
 
 // create writes conversation and session in one statement, since each refers to
 // the other; nothing happens if the key is there.
-func (o opening) create(ctx context.Context, tx pgx.Tx) error {
+func (o opening) create(ctx context.Context, tx querier) error {
 	k := o.key
 	_, err := tx.Exec(ctx, `
 		WITH made AS (

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"parley/gateway/chat"
 	"parley/store/record"
@@ -23,9 +24,6 @@ const (
 	heldFor    = 24 * time.Hour
 	pairingFor = 24 * time.Hour
 )
-
-// errDuplicate undoes a transaction whose event is known already.
-var errDuplicate = errors.New("store: the event is known")
 
 // Receive stores one event unless its key is known (then only Receipt.Duplicate
 // is set, and nothing else happened: DUP-010). gate decides from rows read in the
@@ -46,12 +44,19 @@ func (db *DB) Receive(ctx context.Context, r record.ReceiveRequest, gate func(re
 	}
 	o := r.Event.Meta()
 	in := intake{ReceiveRequest: r, origin: o, key: chat.KeyOf(o, r.Scope)}
+	if in.tooLong() {
+		gate = func(record.AccessFacts) record.Verdict {
+			return record.Verdict{State: record.InboxRefused, Reason: "malformed: an id is too long"}
+		}
+	}
 	var rc record.Receipt
-	err = db.tx(ctx, "receive", func(ctx context.Context, tx pgx.Tx) error {
+	err = db.decide(ctx, "receive", in.ask, func(ctx context.Context, tx querier, b *pgx.Batch) error {
 		rc = record.Receipt{Item: record.InboxItem{Account: o.Address.Account, Key: chat.EventKey(bounded(o.Key, maxKey)), Kind: kind, Payload: payload}}
-		return in.decide(ctx, tx, gate, &rc)
+		rc.Verdict = gate(in.known())
+		return in.act(ctx, tx, b, &rc)
 	})
-	if errors.Is(err, errDuplicate) {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == stateDuplicate && pg.TableName == "inbox" {
 		return record.Receipt{Duplicate: true}, nil
 	}
 	return rc, err
@@ -62,35 +67,30 @@ type intake struct {
 	record.ReceiveRequest
 	origin chat.Origin
 	key    chat.ConversationKey
-	found  *held
+	// facts and found are what ask has read.
+	facts record.AccessFacts
+	found *held
 }
 
-func (in *intake) decide(ctx context.Context, tx pgx.Tx, gate func(record.AccessFacts) record.Verdict, rc *record.Receipt) error {
-	if in.tooLong() {
-		rc.Verdict = record.Verdict{State: record.InboxRefused, Reason: "malformed: an id is too long"}
-		return in.refuse(ctx, tx, rc)
-	}
-	facts, err := in.facts(ctx, tx)
-	if err != nil {
-		return err
-	}
-	rc.Verdict = gate(facts)
+// act does what the verdict asks for.
+func (in *intake) act(ctx context.Context, tx querier, b *pgx.Batch, rc *record.Receipt) error {
 	switch {
 	case rc.Verdict.Count:
-		err = in.count(ctx, tx, rc.Verdict.Reason)
+		in.count(b, rc.Verdict.Reason)
 	case rc.Verdict.State == record.InboxReceived:
-		return in.accept(ctx, tx, rc)
+		return in.accept(ctx, tx, b, rc)
 	case rc.Verdict.State == record.InboxHeld:
-		err = in.hold(ctx, tx, rc)
+		in.hold(b, rc)
 	case rc.Verdict.State == record.InboxRefused:
-		err = in.refuse(ctx, tx, rc)
+		rc.Item.Payload = nil
+		in.insert(b, rc, "")
 	default:
 		return fmt.Errorf("%q is no verdict", rc.Verdict.State)
 	}
-	if err == nil && rc.Verdict.Pair && !facts.Asked {
-		err = in.pair(ctx, tx, rc)
+	if rc.Verdict.Pair && !in.facts.Asked {
+		return in.pair(b, rc)
 	}
-	return err
+	return nil
 }
 
 func (in *intake) tooLong() bool {
@@ -98,28 +98,29 @@ func (in *intake) tooLong() bool {
 	return max(len(a.Account), len(a.Chat), len(a.Thread), len(o.Message)) > maxID || len(o.From.ID) > 256
 }
 
-// facts reads what access is decided from, and locks the conversation.
-func (in *intake) facts(ctx context.Context, tx pgx.Tx) (record.AccessFacts, error) {
-	var f record.AccessFacts
-	in.found = nil
+// ask reads what access is decided from, and locks the conversation.
+func (in *intake) ask(b *pgx.Batch) {
+	in.facts, in.found = record.AccessFacts{}, nil
+	if in.tooLong() {
+		return
+	}
 	person := text(in.origin.From.ID)
-	b := &pgx.Batch{}
-	b.Queue(`SELECT id, name, role, created_at FROM people WHERE id = $1`, person).Query(maybe(&f.Member, scanMember))
+	b.Queue(`SELECT id, name, role, created_at FROM people WHERE id = $1`, person).Query(maybe(&in.facts.Member, scanMember))
 	b.Queue(`SELECT EXISTS (SELECT FROM people WHERE starts_with(id, $1) AND role <> 'ignored'),
 		EXISTS (SELECT FROM pairings WHERE person = $2 AND person <> '' AND state = 'open' AND expires_at > now())`,
 		text(in.origin.Address.Account.Platform())+":", person).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&f.Claimed, &f.Asked) })
+		QueryRow(func(row pgx.Row) error { return row.Scan(&in.facts.Claimed, &in.facts.Asked) })
 	b.Queue(lockConversation, lockArgs(in.key, in.Replica)...).Query(maybe(&in.found, scanHeld))
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return f, err
-	}
-	if in.found != nil {
-		f.Conversation = &in.found.Conversation
-	}
-	return f, nil
 }
 
-func (in *intake) accept(ctx context.Context, tx pgx.Tx, rc *record.Receipt) error {
+func (in *intake) known() record.AccessFacts {
+	if in.found != nil {
+		in.facts.Conversation = &in.found.Conversation
+	}
+	return in.facts
+}
+
+func (in *intake) accept(ctx context.Context, tx querier, b *pgx.Batch, rc *record.Receipt) error {
 	h, err := opening{key: in.key, kind: in.origin.Kind, model: in.Model, replica: in.Replica}.open(ctx, tx, in.found)
 	if err != nil {
 		return err
@@ -127,71 +128,54 @@ func (in *intake) accept(ctx context.Context, tx pgx.Tx, rc *record.Receipt) err
 	rc.Item.Conversation, rc.Conversation = h.ID, h.Conversation
 	if h.owner == in.Replica {
 		rc.Mine, rc.Fence = true, h.fence()
-	} else if err := wake(ctx, tx, h); err != nil {
-		return err
+	} else {
+		wake(b, h)
 	}
-	return in.insert(ctx, tx, rc, in.origin.From.ID)
+	in.insert(b, rc, in.origin.From.ID)
+	return nil
 }
 
 // wake notifies the owner of a conversation when the transaction commits.
-func wake(ctx context.Context, tx pgx.Tx, h held) error {
-	_, err := tx.Exec(ctx, `SELECT pg_notify($1, $2)`, replicaChannel(h.owner), string(h.ID))
-	return err
+func wake(b *pgx.Batch, h held) {
+	b.Queue(`SELECT pg_notify($1, $2)`, replicaChannel(h.owner), string(h.ID))
 }
 
-func (in *intake) hold(ctx context.Context, tx pgx.Tx, rc *record.Receipt) error {
-	if err := in.insert(ctx, tx, rc, in.origin.From.ID); err != nil {
-		return err
-	}
+func (in *intake) hold(b *pgx.Batch, rc *record.Receipt) {
+	in.insert(b, rc, in.origin.From.ID)
 	// Strangers' words are not kept longer than they can be of use.
-	_, err := tx.Exec(ctx, `UPDATE inbox SET state = 'refused', payload = NULL, person = '', done_at = now()
+	b.Queue(`UPDATE inbox SET state = 'refused', payload = NULL, person = '', done_at = now()
 		WHERE state = 'held' AND received_at < now() - $1::interval`, heldFor)
-	return err
 }
 
-func (in *intake) refuse(ctx context.Context, tx pgx.Tx, rc *record.Receipt) error {
-	rc.Item.Payload = nil
-	return in.insert(ctx, tx, rc, "")
-}
-
-func (in *intake) insert(ctx context.Context, tx pgx.Tx, rc *record.Receipt, person chat.Person) error {
+// insert undoes the transaction if the event is known.
+func (in *intake) insert(b *pgx.Batch, rc *record.Receipt, person chat.Person) {
 	it := &rc.Item
 	it.State, it.Reason = rc.Verdict.State, rc.Verdict.Reason
-	err := tx.QueryRow(ctx, `
+	b.Queue(`
 		INSERT INTO inbox (account, event_key, conversation_id, kind, payload, person, message, state, reason, done_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $8 = 'refused' THEN now() END)
-		ON CONFLICT (account, event_key) DO NOTHING RETURNING seq, received_at`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $8 = 'refused' THEN now() END) RETURNING seq, received_at`,
 		bounded(it.Account, maxID), it.Key, null(it.Conversation), it.Kind, it.Payload, text(person), bounded(in.origin.Message, maxID), it.State, text(it.Reason)).
-		Scan(&it.Seq, &it.ReceivedAt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return errDuplicate
-	}
-	return err
+		QueryRow(func(row pgx.Row) error { return row.Scan(&it.Seq, &it.ReceivedAt) })
 }
 
-func (in *intake) count(ctx context.Context, tx pgx.Tx, reason string) error {
+func (in *intake) count(b *pgx.Batch, reason string) {
 	a := in.origin.Address
-	_, err := tx.Exec(ctx, `INSERT INTO ignored_counts AS i (account, chat, reason, count) VALUES ($1, $2, $3, 1)
+	b.Queue(`INSERT INTO ignored_counts AS i (account, chat, reason, count) VALUES ($1, $2, $3, 1)
 		ON CONFLICT (account, chat, reason, day) DO UPDATE SET count = i.count + 1`, text(a.Account), text(a.Chat), bounded(reason, maxKey))
-	return err
 }
 
-func (in *intake) pair(ctx context.Context, tx pgx.Tx, rc *record.Receipt) error {
+func (in *intake) pair(b *pgx.Batch, rc *record.Receipt) error {
 	who, a := in.origin.From, in.origin.Address
 	if who.ID == "" || in.PairingCode == "" {
 		return errors.New("a pairing request needs a sender and a code")
 	}
-	if _, err := tx.Exec(ctx, `UPDATE pairings SET state = 'expired' WHERE person = $1 AND state = 'open' AND expires_at <= now()`, text(who.ID)); err != nil {
-		return err
-	}
-	rows, err := tx.Query(ctx, `
+	b.Queue(`UPDATE pairings SET state = 'expired' WHERE person = $1 AND state = 'open' AND expires_at <= now()`, text(who.ID))
+	b.Queue(`
 		INSERT INTO pairings AS p (code, person, name, account, chat, thread, state, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', now() + $7::interval) ON CONFLICT DO NOTHING
-		RETURNING `+pairingColumns, in.PairingCode, text(who.ID), text(who.Name), text(a.Account), text(a.Chat), text(a.Thread), pairingFor)
-	if err != nil {
-		return err
-	}
-	return maybe(&rc.Pairing, scanPairing)(rows)
+		RETURNING `+pairingColumns, in.PairingCode, text(who.ID), text(who.Name), text(a.Account), text(a.Chat), text(a.Thread), pairingFor).
+		Query(maybe(&rc.Pairing, scanPairing))
+	return nil
 }
 
 // inboxColumns are those of an inbox row i, in scanItem's order.
@@ -227,7 +211,7 @@ func (db *DB) ReceiveHeld(ctx context.Context, r record.ReplicaID, p chat.Person
 		if err := list(&items, scanItem)(rows); err != nil {
 			return err
 		}
-		seen := map[record.ConversationID]bool{}
+		seen, notify := map[record.ConversationID]bool{}, &pgx.Batch{}
 		for _, it := range items {
 			h, err := admit(ctx, tx, r, it)
 			if err != nil {
@@ -239,17 +223,17 @@ func (db *DB) ReceiveHeld(ctx context.Context, r record.ReplicaID, p chat.Person
 			seen[h.ID] = true
 			if h.owner == r {
 				fences = append(fences, h.fence())
-			} else if err := wake(ctx, tx, h); err != nil {
-				return err
+			} else {
+				wake(notify, h)
 			}
 		}
-		return nil
+		return tx.SendBatch(ctx, notify).Close()
 	})
 	return fences, err
 }
 
 // admit moves one held event into its conversation.
-func admit(ctx context.Context, tx pgx.Tx, r record.ReplicaID, it record.InboxItem) (held, error) {
+func admit(ctx context.Context, tx querier, r record.ReplicaID, it record.InboxItem) (held, error) {
 	ev, err := it.Event()
 	if err != nil {
 		return held{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"parley/store/record"
 )
@@ -38,7 +39,42 @@ func (db *DB) batch(ctx context.Context, op string, fill func(*pgx.Batch)) error
 	})
 }
 
-// tx runs fn in one transaction, for what must be decided in between. It is rolled
+// decide runs one transaction in two round trips: ask queues what a decision is made
+// from, act makes it and queues the statements. What act has to know at once it asks
+// the connection, which is inside the transaction. It is rolled back on an error or a
+// panic, and repeated like write.
+func (db *DB) decide(ctx context.Context, op string, ask func(*pgx.Batch), act func(context.Context, querier, *pgx.Batch) error) error {
+	return db.persist(ctx, op, func(ctx context.Context) error {
+		return db.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
+			defer func() {
+				if c.Conn().PgConn().TxStatus() != 'I' {
+					_, _ = c.Exec(ctx, "ROLLBACK") // if that fails too, the pool drops the connection
+				}
+			}()
+			b := &pgx.Batch{}
+			b.Queue("BEGIN")
+			ask(b)
+			if err := c.SendBatch(ctx, b).Close(); err != nil {
+				return err
+			}
+			b = &pgx.Batch{}
+			if err := act(ctx, c, b); err != nil {
+				return err
+			}
+			b.Queue("COMMIT")
+			return c.SendBatch(ctx, b).Close()
+		})
+	})
+}
+
+// querier is a transaction, or a connection inside one.
+type querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// tx runs fn in one transaction, for decisions one after the other. It is rolled
 // back on an error or a panic, and repeated like write.
 func (db *DB) tx(ctx context.Context, op string, fn func(context.Context, pgx.Tx) error) error {
 	return db.persist(ctx, op, func(ctx context.Context) error {
