@@ -170,12 +170,13 @@ func (p *poster) idle() bool {
 func (p *poster) run(ctx context.Context, drain <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	over := false
 	for {
 		wait := p.step(ctx)
-		if wait == 0 {
-			if ctx.Err() != nil {
-				return
-			}
+		switch {
+		case ctx.Err() != nil, over && p.idle():
+			return
+		case wait == 0:
 			continue
 		}
 		timer.Reset(wait)
@@ -185,10 +186,7 @@ func (p *poster) run(ctx context.Context, drain <-chan struct{}) {
 		case <-p.wakeUp:
 		case <-timer.C:
 		case <-drain:
-			if p.idle() {
-				return
-			}
-			drain = nil
+			drain, over = nil, true
 		}
 	}
 }

@@ -39,6 +39,7 @@ type Platform struct {
 	posts     []*Post
 	reactions map[chat.MessageID]chat.Reaction
 	acks      []string
+	typing    int
 	next      int
 	// fail is asked before each call; a non-nil error is returned instead.
 	fail func(op string, m chat.Outgoing) error
@@ -146,9 +147,28 @@ func (p *Platform) React(_ context.Context, _ chat.Address, id chat.MessageID, r
 func (p *Platform) AckButton(_ context.Context, _ chat.ButtonPressed, text string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.ask(p.fail, "ack", chat.Outgoing{Text: text}); err != nil {
+		return err
+	}
 	p.acks = append(p.acks, text)
 	p.touch()
 	return nil
+}
+
+// Typing implements chat.Typer; the gateway uses it where Limits.TypingTTL is set.
+func (p *Platform) Typing(context.Context, chat.Address) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.typing++
+	p.touch()
+	return p.ask(p.fail, "typing", chat.Outgoing{})
+}
+
+// Typings returns how many typing notices there were.
+func (p *Platform) Typings() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.typing
 }
 
 func (p *Platform) ask(f func(string, chat.Outgoing) error, op string, m chat.Outgoing) error {
