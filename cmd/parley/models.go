@@ -10,8 +10,10 @@ import (
 
 	"parley/agentcore/llm"
 	"parley/agentcore/provider"
+	"parley/agentcore/provider/anthropic"
 	"parley/agentcore/provider/chatcompletions"
 	"parley/agentcore/provider/demo"
+	"parley/agentcore/provider/responses"
 	"parley/config"
 )
 
@@ -28,6 +30,12 @@ func newModels(c *config.Config, log *zap.Logger) (*models, error) {
 	set, err := provider.Build(c.Providers, map[provider.Mode]provider.Factory{
 		provider.ChatCompletions: func(name string, p provider.Config) (llm.Provider, error) {
 			return chatcompletions.New(chatcompletions.Config{Name: name, BaseURL: p.BaseURL, APIKey: p.APIKey}, chatcompletions.Deps{Log: log})
+		},
+		provider.CodexResponses: func(name string, p provider.Config) (llm.Provider, error) {
+			return responses.New(responses.Config{Name: name, BaseURL: p.BaseURL, APIKey: p.APIKey}, responses.Deps{Log: log})
+		},
+		provider.AnthropicMessages: func(name string, p provider.Config) (llm.Provider, error) {
+			return anthropic.New(anthropic.Config{Name: name, BaseURL: p.BaseURL, APIKey: p.APIKey}, anthropic.Deps{Log: log})
 		},
 		provider.Demo: func(string, provider.Config) (llm.Provider, error) { return demo.New(demo.Config{}), nil },
 	}, provider.Deps{Log: log})

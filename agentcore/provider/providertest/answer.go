@@ -85,9 +85,8 @@ type voice interface {
 	// call begins the call of that index; argue gives the next part of its arguments.
 	call(i int, c Call)
 	argue(part string)
-	// end ends a good answer; failure is an error inside the stream.
+	// end ends a good answer.
 	end()
-	failure() string
 	// whole is an answer that is not streamed.
 	whole() any
 }
@@ -255,7 +254,7 @@ func (p *player) finish(v voice) {
 	case EndError:
 		object := p.a.InStream
 		if object == "" {
-			object = v.failure()
+			object = p.api.failure()
 		}
 		_, _ = io.WriteString(p.w, "data: "+object+"\n\n")
 	case EndEarly:

@@ -16,6 +16,10 @@ func (chatAPI) key(h http.Header) string { return bearer(h) }
 
 func (chatAPI) problem(r *refusal) any { return problem(r) }
 
+func (chatAPI) failure() string {
+	return `{"error":{"message":"The server had an error while processing your request.","type":"server_error","code":null}}`
+}
+
 func (chatAPI) voice(p *player) voice {
 	return &chatVoice{player: p, head: fmt.Appendf(nil,
 		`data: {"id":"chatcmpl-%d","object":"chat.completion.chunk","created":%d,"model":%s,"choices":[{"index":0,"delta":`,
@@ -84,10 +88,6 @@ func (v *chatVoice) end() {
 	v.chunk("{}", quote(v.reason()))
 	_, _ = fmt.Fprintf(v.w, "data: {\"id\":\"chatcmpl-%d\",\"object\":\"chat.completion.chunk\",\"model\":%s,\"choices\":[],\"usage\":%s}\n\ndata: [DONE]\n\n",
 		v.req.N, quote(v.req.Model), v.usage())
-}
-
-func (v *chatVoice) failure() string {
-	return `{"error":{"message":"The server had an error while processing your request.","type":"server_error","code":null}}`
 }
 
 func (v *chatVoice) usage() string {

@@ -24,9 +24,11 @@ type Mode struct {
 	New func(tb testing.TB, baseURL string) llm.Provider
 	// Serve starts the fake of the mode's API.
 	Serve func(tb testing.TB) Backend
+	// Uncounted: the API does not count thinking apart from the rest of an answer.
+	Uncounted bool
 }
 
-// Backend is the fake of an API; *Server is the one of chat completions.
+// Backend is the fake of an API, as *Server is.
 type Backend interface {
 	BaseURL() string
 	Enqueue(answers ...Answer)
@@ -56,6 +58,11 @@ func Run(t *testing.T, m Mode) {
 		"Ephemeral":          checkEphemeral,
 		"UnstorableText":     checkInvalidText,
 		"StableBytes":        checkStable,
+		"StablePrefix":       checkPrefix,
+		"Replay":             checkReplay,
+		"Images":             checkImages,
+		"ParallelResults":    checkResults,
+		"DamagedHistories":   checkDamaged,
 		"ConcurrentAnswers":  checkConcurrent,
 		"CancelledBeforeUse": checkCancelledBefore,
 	} {
@@ -224,6 +231,9 @@ func checkFinish(t *testing.T, b *bench) {
 func checkUsage(t *testing.T, b *bench) {
 	b.backend.Enqueue(Answer{Text: "x", Usage: &Usage{Input: 100, Cached: 60, Output: 20, Reasoning: 5}})
 	want := llm.Usage{Input: 100, CachedInput: 60, Output: 20, Reasoning: 5}
+	if b.Uncounted {
+		want.Reasoning = 0
+	}
 	if r := b.must(t, b.request("count")); r.Usage != want {
 		t.Errorf("usage = %+v, want %+v", r.Usage, want)
 	}

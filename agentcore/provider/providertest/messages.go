@@ -43,6 +43,10 @@ func (messagesAPI) problem(r *refusal) any {
 	return map[string]any{"type": "error", "error": o, "request_id": "req_fake"}
 }
 
+func (messagesAPI) failure() string {
+	return `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`
+}
+
 func (messagesAPI) voice(p *player) voice { return &messagesVoice{player: p, index: -1} }
 
 // messagesWire is the request's shape: every field of CreateMessageParams in
@@ -316,10 +320,6 @@ func (v *messagesVoice) stopReason() string {
 		return w
 	}
 	return v.reason()
-}
-
-func (v *messagesVoice) failure() string {
-	return `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`
 }
 
 func (v *messagesVoice) whole() any {

@@ -16,6 +16,10 @@ func (responsesAPI) key(h http.Header) string { return bearer(h) }
 
 func (responsesAPI) problem(r *refusal) any { return problem(r) }
 
+func (responsesAPI) failure() string {
+	return `{"type":"error","code":"server_error","message":"The server had an error while processing your request.","param":null,"sequence_number":9}`
+}
+
 func (responsesAPI) voice(p *player) voice { return &responsesVoice{player: p} }
 
 // responsesWire is the request's shape: every field of CreateResponse in OpenAI's
@@ -293,10 +297,6 @@ func (v *responsesVoice) usage() string {
 func (v *responsesVoice) response(status, why, usage string) string {
 	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":%d,"status":%q,"error":null,"incomplete_details":%s,"model":%s,"output":[%s],"usage":%s}`,
 		v.req.N, v.req.At.Unix(), status, why, quote(v.req.Model), strings.Join(v.done, ","), usage)
-}
-
-func (v *responsesVoice) failure() string {
-	return `{"type":"error","code":"server_error","message":"The server had an error while processing your request.","param":null,"sequence_number":9}`
 }
 
 func (v *responsesVoice) whole() any {

@@ -156,11 +156,12 @@ func (s *Server) Exchanges() []Exchange {
 // Last returns the newest request; it fails the test if there is none.
 func (s *Server) Last(tb testing.TB) Request {
 	tb.Helper()
-	all := s.Exchanges()
-	if len(all) == 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.exchanges) == 0 {
 		tb.Fatal("the model server got no request")
 	}
-	return all[len(all)-1].Request
+	return s.exchanges[len(s.exchanges)-1].Request
 }
 
 // Refusals returns why requests were refused as invalid. A test of anything that
@@ -256,8 +257,9 @@ type api interface {
 	parse(raw []byte, h http.Header, o Options) (Request, *refusal)
 	// key is the key that a request brings.
 	key(h http.Header) string
-	// problem is the API's error object.
+	// problem is the API's error object; failure is one inside a stream.
 	problem(r *refusal) any
+	failure() string
 	// voice writes one answer.
 	voice(p *player) voice
 }
