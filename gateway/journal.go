@@ -105,7 +105,7 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 	}
 	if err := j.store.EndTurn(ctx, j.fence, e); err != nil {
 		if errors.Is(err, record.ErrConflict) {
-			j.post.begin(t, j.live, f.parts) // somebody joined: the answer is made again
+			j.post.thaw(t, j.live, f) // somebody joined: the answer is made again
 		}
 		return err
 	}

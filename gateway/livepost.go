@@ -29,12 +29,15 @@ type livePost struct {
 	shown   []string // what each part was last made to show
 	version int
 	frozen  bool
+	held    bool // its turn was cancelled: it stays where it is, as it is, until the end
 	calling bool
 	failed  int  // interim failures in a row: each doubles the wait
 	marked  bool // an earlier process may have posted a part that nobody knows
 	// buried parts have something else posted below them: the message goes on in
-	// a new one, and they are removed once it is there.
+	// a new one, and they are removed once it is there. Its round tells its keys
+	// from theirs: a platform that knows a key would hand out the buried message.
 	buried []record.Delivery
+	round  string
 	after  time.Time
 }
 
@@ -83,22 +86,42 @@ func (p *poster) freeze() frozen {
 		p.calls.Wait()
 	}
 	p.live = nil
-	return frozen{parts: lp.parts, buried: lp.buried, marked: lp.marked}
+	return frozen{parts: lp.parts, buried: lp.buried, marked: lp.marked, round: lp.round}
 }
 
 // frozen is a live message at the end of its turn.
 type frozen struct {
 	parts, buried []record.Delivery
 	marked        bool
+	round         string
+}
+
+// thaw goes on with a live message whose turn did not end after all.
+func (p *poster) thaw(t record.Turn, src *live, f frozen) {
+	p.begin(t, src, f.parts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live.buried, p.live.marked, p.live.round = f.buried, f.marked, f.round
+}
+
+// hold is called when the turn is cancelled: what was said of that goes below what
+// people saw of the turn, so that nothing of it may appear any more.
+func (p *poster) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live != nil {
+		p.live.held = true
+	}
 }
 
 // bury is called after something else was posted.
 func (p *poster) bury() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if lp := p.live; lp != nil && len(lp.parts) > 0 {
+	if lp := p.live; lp != nil && !lp.held && len(lp.parts) > 0 {
 		lp.buried = append(lp.buried, lp.parts...)
 		lp.parts, lp.shown, lp.version = nil, nil, -1
+		lp.round = record.NewID()
 	}
 }
 
@@ -170,7 +193,7 @@ func (p *poster) layOut(lp *livePost, pic picture) []chat.Outgoing {
 	}
 	outs := make([]chat.Outgoing, len(texts))
 	for i, t := range texts {
-		outs[i] = chat.Outgoing{Key: partKey(lp.turn.ID, i), Text: t, Live: true, Reply: lp.turn.Reply}
+		outs[i] = chat.Outgoing{Key: partKey(lp.turn.ID, lp.round, i), Text: t, Live: true, Reply: lp.turn.Reply}
 	}
 	if l := p.deps.adapter.Limits(); l.Text == 0 || l.Size(texts[0])+progressSize(pic.progress) <= l.Text {
 		outs[0].Progress = pic.progress
@@ -268,7 +291,7 @@ func finals(t record.Turn, text string, f frozen, l chat.Limits) []record.Delive
 		if i < len(parts) {
 			d = parts[i]
 		}
-		d.Kind, d.Part, d.Key, d.State = record.DeliverFinal, i, partKey(t.ID, i), record.DeliveryPending
+		d.Kind, d.Part, d.Key, d.State = record.DeliverFinal, i, partKey(t.ID, f.round, i), record.DeliveryPending
 		d.Out = chat.Outgoing{Key: d.Key, Text: s, Reply: t.Reply}
 		d.Marked = f.marked && i == 0
 		out = append(out, d)
@@ -292,8 +315,14 @@ func split(text string, l chat.Limits) []string {
 	return markdown.Split(text, l)
 }
 
-// partKey is the idempotency key of part i of a turn's answer.
-func partKey(t record.TurnID, i int) string { return fmt.Sprintf("%s/%d", t, i) }
+// partKey is the idempotency key of part i of a turn's answer, in a round of its
+// live message.
+func partKey(t record.TurnID, round string, i int) string {
+	if round == "" {
+		return fmt.Sprintf("%s/%d", t, i)
+	}
+	return fmt.Sprintf("%s/%s/%d", t, round, i)
+}
 
 // look is what decides whether a part has to be edited.
 func look(m chat.Outgoing) string {

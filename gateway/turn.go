@@ -271,6 +271,7 @@ func (c *conversation) cancelTurn(cause error) {
 		return
 	}
 	c.turn.ending = cause.Error()
+	c.post.hold()
 	c.turn.cancel(cause)
 }
 

@@ -1,0 +1,97 @@
+package gateway_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/agentcore/llm"
+	"parley/agentcore/tool"
+	"parley/gateway/chat"
+	"parley/gateway/gatewaytest"
+)
+
+// TestABuriedLiveMessageGoesOnAsAnother: below a card the live message goes on in
+// a new message, and so does the answer, with a key of its own: a platform that
+// knows a key would hand out the message above the card, which is then removed,
+// and the answer with it.
+func TestABuriedLiveMessageGoesOnAsAnother(t *testing.T) {
+	shown := make(chan struct{})
+	m := gatewaytest.NewModel(func(ctx context.Context, r *llm.Request, say func(llm.Event) bool) error {
+		if r.Messages[len(r.Messages)-1].Role != llm.ToolRole {
+			say(llm.TextDelta{Text: "I look."})
+			select {
+			case <-shown:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return callOnce(ctx, r, say)
+	})
+	h := gatewaytest.New(t, m, gatewaytest.Options{
+		Tools: []tool.Tool{terminalLike(t, func(context.Context) string { return "done it" })},
+	})
+	var mu sync.Mutex
+	var keys []string
+	h.Platform.Fail(func(op string, out chat.Outgoing) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "send" {
+			if len(keys) == 0 {
+				close(shown)
+			}
+			keys = append(keys, out.Key)
+		}
+		return nil
+	})
+	h.Say(owner, "do it")
+	ps := h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the live message below the card", func(ps []gatewaytest.Post) bool {
+		return len(ps) == 2 && len(ps[0].Out.Buttons) > 0 && len(ps[1].Out.Progress) > 0
+	})
+	h.Press(owner, ps[0], ps[0].Out.Buttons[0][0].Data)
+	h.Final(owner, "result: done it")
+	mu.Lock()
+	defer mu.Unlock()
+	all := slices.Clone(keys)
+	slices.Sort(keys)
+	if len(slices.Compact(keys)) != len(all) {
+		t.Errorf("messages share a key: %q", all)
+	}
+}
+
+// TestWhatIsSaidOfAStopStandsBelowTheTurn: the live message of a turn that was
+// stopped does not go on below the words that say so.
+func TestWhatIsSaidOfAStopStandsBelowTheTurn(t *testing.T) {
+	stopping := make(chan struct{})
+	m := gatewaytest.NewModel(func(ctx context.Context, r *llm.Request, say func(llm.Event) bool) error {
+		say(llm.TextDelta{Text: "I look."})
+		return callOnce(ctx, r, say)
+	})
+	replied := make(chan struct{})
+	h := gatewaytest.New(t, m, gatewaytest.Options{
+		// The tool ends only once the words stand there, and a little later.
+		Tools: []tool.Tool{terminalLike(t, func(ctx context.Context) string {
+			close(stopping)
+			<-ctx.Done()
+			<-replied
+			return "ended"
+		})},
+		Policy: tool.Policy{Exec: tool.Allow},
+	})
+	h.Platform.After(func(op string, out chat.Outgoing) error {
+		if out.Text == "⏹ Stopped." {
+			close(replied)
+		}
+		return nil
+	})
+	h.Say(owner, "do it")
+	<-stopping
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "progress", func(ps []gatewaytest.Post) bool {
+		return len(ps) == 1 && len(ps[0].Out.Progress) > 1
+	})
+	h.Say(owner, "/stop")
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the turn's end above the words", func(ps []gatewaytest.Post) bool {
+		return len(ps) == 2 && ps[0].Out.Text == "⏹ *Stopped.*" && ps[1].Out.Text == "⏹ Stopped."
+	})
+}
