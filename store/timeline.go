@@ -37,7 +37,8 @@ func (t Timeline) Append(ctx context.Context, to chat.Address, e chat.Entry) (ch
 	var id int64
 	err = t.db.batch(ctx, "append to timeline", func(b *pgx.Batch) {
 		b.Queue(`INSERT INTO timeline (account, chat, thread, idempotency_key, sender, content) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (account, chat, thread, idempotency_key) DO NOTHING`,
+			ON CONFLICT (account, chat, thread, idempotency_key) DO UPDATE SET content = EXCLUDED.content
+				WHERE timeline.sender = '' AND EXCLUDED.sender = ''`,
 			text(to.Account), text(to.Chat), text(to.Thread), bounded(e.Key, maxKey), text(e.From), content)
 		b.Queue(`SELECT id FROM timeline WHERE account = $1 AND chat = $2 AND thread = $3 AND idempotency_key = $4`,
 			text(to.Account), text(to.Chat), text(to.Thread), bounded(e.Key, maxKey)).QueryRow(func(row pgx.Row) error { return row.Scan(&id) })

@@ -30,15 +30,6 @@ func TestTimeline(t *testing.T) {
 		w.check(err)
 		entries[i].ID = id
 	}
-	again, err := tl.Append(ctx, here, chat.Entry{Key: "1", Text: "another"})
-	w.check(err)
-	if again != entries[0].ID {
-		t.Errorf("the same key was added twice: %s and %s", again, entries[0].ID)
-	}
-	_, err = tl.Append(ctx, there, chat.Entry{Key: "1", Text: "elsewhere"})
-	w.check(err)
-	entries[1] = chat.Entry{ID: entries[1].ID, Key: "2", Text: "done"}
-	w.check(tl.Replace(ctx, here, entries[1].ID, entries[1]))
 	same := func(limit int, want []chat.Entry) {
 		t.Helper()
 		got, err := tl.List(ctx, here, limit)
@@ -47,6 +38,23 @@ func TestTimeline(t *testing.T) {
 			t.Error(d)
 		}
 	}
+	again, err := tl.Append(ctx, here, chat.Entry{Key: "1", Text: "another"})
+	w.check(err)
+	if again != entries[0].ID {
+		t.Errorf("the same key was added twice: %s and %s", again, entries[0].ID)
+	}
+	// An answer whose live message was added by a process that died before it knew.
+	again, err = tl.Append(ctx, here, chat.Entry{Key: "2", Text: "the answer"})
+	w.check(err)
+	entries[1] = chat.Entry{ID: entries[1].ID, Key: "2", Text: "the answer"}
+	same(10, entries)
+	if again != entries[1].ID {
+		t.Errorf("the same key was added twice: %s and %s", again, entries[1].ID)
+	}
+	_, err = tl.Append(ctx, there, chat.Entry{Key: "1", Text: "elsewhere"})
+	w.check(err)
+	entries[1] = chat.Entry{ID: entries[1].ID, Key: "2", Text: "done"}
+	w.check(tl.Replace(ctx, here, entries[1].ID, entries[1]))
 	same(10, entries)
 	same(2, entries[1:])
 	w.check(tl.Remove(ctx, here, entries[0].ID))

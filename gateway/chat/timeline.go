@@ -9,7 +9,8 @@ import (
 // web page, the terminal). It is durable and shared by all replicas.
 type Timeline interface {
 	// Append adds an entry and returns its id; an entry with the same Key in the
-	// same chat is added once, and the first one's id returned.
+	// same chat is added once, and the first one's id returned. What a person wrote
+	// stays; what the bot adds once more takes the first one's place.
 	Append(ctx context.Context, to Address, e Entry) (MessageID, error)
 	// Replace changes an entry's content; ErrGone if there is none.
 	Replace(ctx context.Context, to Address, id MessageID, e Entry) error
