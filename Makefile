@@ -23,7 +23,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 deps: ## install PostgreSQL and Chromium if they are missing (as root with apt, else says how)
-	@.ci/deps postgres gcc chromium
+	@.ci/deps certificates postgres gcc chromium
 
 build: ## bin/parley
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/parley ./cmd/parley
@@ -32,7 +32,7 @@ run: build ## the daemon, with the configuration it finds
 	exec bin/parley serve
 
 demo: ## everything offline: private database, web chat, demo model
-	@.ci/deps postgres
+	@.ci/deps certificates postgres
 	@$(MAKE) --no-print-directory build
 	@exec bin/parley demo
 
