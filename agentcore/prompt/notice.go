@@ -12,7 +12,8 @@ func BudgetWarning(used, limit int) string {
 }
 
 // ContextPressure tells the model that the conversation is about to be
-// summarised. tokens and limit are the prompt's size and where that happens.
+// summarised. tokens and limit are the prompt's size and where that happens; what
+// could not be summarised in time is full, not more than that.
 func ContextPressure(tokens, limit int) string {
-	return fmt.Sprintf("[Notice: the context is %d %% full. Older messages will soon be replaced by a summary: save with the memory tool what must outlast it, and keep tool output small.]", 100*tokens/max(limit, 1))
+	return fmt.Sprintf("[Notice: the context is %d %% full. Older messages will soon be replaced by a summary: save with the memory tool what must outlast it, and keep tool output small.]", min(100*tokens/max(limit, 1), 100))
 }

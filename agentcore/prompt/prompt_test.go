@@ -168,9 +168,9 @@ func TestPersonality(t *testing.T) {
 
 func TestNotices(t *testing.T) {
 	for got, want := range map[string]string{
-		prompt.BudgetWarning(9, 10):     "9 of 10 steps",
-		prompt.ContextPressure(85, 100): "85 % full",
-		prompt.ContextPressure(1, 0):    "100 % full",
+		prompt.BudgetWarning(9, 10):      "9 of 10 steps",
+		prompt.ContextPressure(85, 100):  "85 % full",
+		prompt.ContextPressure(150, 100): "100 % full",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)

@@ -151,10 +151,18 @@ func cmdPress(ts *testscript.TestScript, neg bool, args []string) {
 	w.telegram.Press(p.chat, m.ID, data, p.who)
 }
 
-func cmdSees(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: [!] sees PLACE PATTERN")
+func cmdAnswers(ts *testscript.TestScript, neg bool, args []string) {
+	positive(ts, neg, len(args) == 2, "answers PLACE PATTERN")
+	cmdSees(ts, false, args)
+	worldOf(ts).awaitRest(ts)
+	w, p, want := worldOf(ts), placeOf(ts, args[0]), expression(ts, args[1])
+	if !slices.ContainsFunc(p.messages(w.telegram.Chat(p.chat)), func(m faketelegram.Message) bool { return want.MatchString(m.Text) }) {
+		ts.Fatalf("%s was there and is not any more", args[1])
 	}
+}
+
+func cmdSees(ts *testscript.TestScript, neg bool, args []string) {
+	positive(ts, false, len(args) == 2, "[!] sees PLACE PATTERN")
 	w, p, want := worldOf(ts), placeOf(ts, args[0]), expression(ts, args[1])
 	if neg {
 		if slices.ContainsFunc(p.messages(w.telegram.Chat(p.chat)), func(m faketelegram.Message) bool { return want.MatchString(m.Text) }) {
@@ -170,13 +178,21 @@ func cmdSees(ts *testscript.TestScript, neg bool, args []string) {
 	setMatch(ts, want.FindStringSubmatch(m.Text))
 }
 
+// busy counts what is still to be posted, and the turns that wait for nobody.
+const busy = `SELECT (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending', 'unknown'))
+	+ (SELECT count(*) FROM turns t WHERE ended_at IS NULL AND NOT EXISTS (SELECT FROM approvals a WHERE a.turn_id = t.id AND a.state = 'open'))`
+
+// awaitRest waits until nothing is being done any more.
+func (w *world) awaitRest(ts *testscript.TestScript) {
+	if !eventually(func() bool { n, err := w.query(busy); return err == nil && n == "0" }) {
+		ts.Fatalf("something is still going on")
+	}
+}
+
 func cmdChat(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, neg, len(args) == 1 || len(args) == 2, "chat PLACE [ID]")
 	w, p := worldOf(ts), placeOf(ts, args[0])
-	const unsettled = `SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending', 'unknown')`
-	if !eventually(func() bool { n, err := w.query(unsettled); return err == nil && n == "0" }) {
-		ts.Fatalf("something is still to be posted")
-	}
+	w.awaitRest(ts)
 	if len(args) == 1 {
 		fmt.Fprint(ts.Stdout(), transcript(p.messages(w.telegram.Chat(p.chat))))
 		return
@@ -220,7 +236,6 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	before := w.telegram.Chat(p.chat).Messages()
 	began := time.Now()
 	w.telegram.Post(faketelegram.Incoming{Chat: p.chat, From: p.who, Thread: p.thread, Text: "/stop"})
-	var released time.Duration
 	if turn != "" {
 		if !eventually(func() bool {
 			ended, err := w.query(`SELECT ended_at FROM turns WHERE id = $1 AND ended_at IS NOT NULL`, turn)
@@ -228,7 +243,7 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 		}) {
 			ts.Fatalf("the turn does not end")
 		}
-		released = time.Since(began)
+		judge(ts, time.Since(began))
 	}
 	if _, err := p.wait(w, func(m faketelegram.Message) bool {
 		known := slices.ContainsFunc(before, func(b faketelegram.Message) bool { return b.ID == m.ID })
@@ -236,10 +251,16 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	}); err != nil {
 		ts.Fatalf("nobody says that it has stopped")
 	}
-	said := time.Since(began)
-	ts.Logf("released after %s, said after %s", released.Round(time.Millisecond), said.Round(time.Millisecond))
-	if max(released, said) >= stopLimit {
-		ts.Fatalf("it took %s to let go and %s to say so", released, said)
+	if turn == "" {
+		judge(ts, time.Since(began))
+	}
+}
+
+// judge holds the time that letting go took against the limit.
+func judge(ts *testscript.TestScript, took time.Duration) {
+	ts.Logf("released after %s", took.Round(time.Millisecond))
+	if took >= stopLimit {
+		ts.Fatalf("it took %s to let go", took)
 	}
 }
 
@@ -249,7 +270,7 @@ var telegramFaults = map[string]*faketelegram.Fault{
 }
 
 func cmdTelegram(ts *testscript.TestScript, neg bool, args []string) {
-	positive(ts, neg, len(args) > 0, "telegram fail METHOD FAULT..., telegram confirmed, telegram rival, telegram limited")
+	positive(ts, neg, len(args) > 0, "telegram fail|confirmed|rival|block|remove|limited ...")
 	w := worldOf(ts)
 	switch args[0] {
 	case "fail":
@@ -268,6 +289,10 @@ func cmdTelegram(ts *testscript.TestScript, neg bool, args []string) {
 		res, err := http.Get(w.telegram.URL() + "/bot" + w.telegram.Token() + "/getUpdates")
 		ts.Check(err)
 		ts.Check(res.Body.Close())
+	case "block":
+		w.telegram.Block(rooms[args[1]], people[args[1]])
+	case "remove":
+		w.telegram.Remove(placeOf(ts, args[1]).chat, messageID(ts, args[2]))
 	case "limited":
 		w.telegram.Close()
 		w.telegram = faketelegram.New(faketelegram.WithLimits(faketelegram.Limits{}))

@@ -38,14 +38,19 @@ package main
 //	update FILE              deliver an update as it is
 //	[!] sees PLACE PATTERN   wait until a message of the bot says so, which is
 //	                         $answer, its first group $match; with !, none does now
+//	answers PLACE PATTERN    the same, and wait until nothing is being done any more:
+//	                         what is seen before that may still change
 //	chat PLACE [ID]          print what the bot's messages there say, or all that
-//	                         one of them said, when nothing is left to be posted
+//	                         one of them said, once nothing is being done any more
 //	halt PLACE               send /stop, and measure until the turn has ended in the
-//	                         database and the chat says so: less than stopLimit
+//	                         database, or where none runs until the chat says so:
+//	                         less than stopLimit
 //	telegram fail METHOD FAULT...
 //	                         make the next calls go wrong: 429, 502, 401, cut, lost
 //	telegram confirmed       wait until the bot has taken in all updates
 //	telegram rival           poll once, as a second process with the same token
+//	telegram block PERSON    the person blocks the bot
+//	telegram remove PLACE ID somebody removes a message
 //	telegram limited         a server that enforces the real one's rates
 //
 // The model, which answers by its keywords (providertest.Keywords):
@@ -107,7 +112,7 @@ func TestScripts(t *testing.T) {
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "web": cmdWeb,
-			"say": cmdSay, "edit": cmdEdit, "press": cmdPress, "update": cmdUpdate, "sees": cmdSees, "chat": cmdChat, "halt": cmdHalt, "telegram": cmdTelegram,
+			"say": cmdSay, "edit": cmdEdit, "press": cmdPress, "update": cmdUpdate, "sees": cmdSees, "answers": cmdAnswers, "chat": cmdChat, "halt": cmdHalt, "telegram": cmdTelegram,
 			"model": cmdModel, "sql": cmdSQL, "await": cmdAwait, "database": cmdDatabase,
 		},
 	})
