@@ -55,6 +55,7 @@ var commands = table(
 	command{name: "branch", args: "[title]", help: "go on in a branch; this session stays as it is", who: everybody, idle: true, run: (*conversation).cmdBranch},
 	command{name: "title", args: "[text]", help: "show or set the session's title", who: everybody, run: (*conversation).cmdTitle},
 	command{name: "compress", args: "[topic]", help: "fold the conversation into a summary now", who: everybody, idle: true, run: (*conversation).cmdCompress},
+	command{name: skillCommand, args: "[name] [task]", help: "list my skills, or use one", who: everybody, run: (*conversation).cmdSkill},
 	command{name: "summary", help: "what the summary of this session says", who: everybody, run: (*conversation).cmdSummary},
 	command{name: "status", help: "what I am doing and waiting for", who: everybody, urgent: true, run: (*conversation).cmdStatus},
 	command{name: "usage", help: "tokens and cost of this chat", who: everybody, run: (*conversation).cmdUsage},
@@ -103,7 +104,8 @@ var commandText = regexp.MustCompile(`(?s)^\s*([/!])([A-Za-z_]{1,32})(?:\s+(.*))
 
 // parseCommand finds a command in a message's text (CMD-004). With "!" only known
 // commands count; with "/" unknown ones do too, and get an answer that says so.
-// "stop the deploy" is not a command (CMD-002).
+// "stop the deploy" is not a command (CMD-002), and "/skill NAME" with more is a
+// message that calls for that skill.
 func parseCommand(text string) (name, args string, ok bool) {
 	m := commandText.FindStringSubmatch(text)
 	if m == nil {
@@ -113,7 +115,10 @@ func parseCommand(text string) (name, args string, ok bool) {
 	if c, known := commands[name]; m[1] == "!" && (!known || c.help == "") {
 		return "", "", false
 	}
-	return name, strings.TrimSpace(m[3]), true
+	if args = strings.TrimSpace(m[3]); name == skillCommand && args != "" {
+		return "", "", false
+	}
+	return name, args, true
 }
 
 // command runs a command. It returns false when the row has to wait for the turn

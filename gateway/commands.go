@@ -98,6 +98,24 @@ func (c *conversation) beginRoot(ctx context.Context, in invocation, why record.
 	c.stale = true
 }
 
+// skillCommand lists the skills; with a name it is a message to the agent.
+const skillCommand = "skill"
+
+func (c *conversation) cmdSkill(ctx context.Context, in invocation) {
+	skills := c.g.agent.Skills()
+	if len(skills) == 0 {
+		c.answer(ctx, in, "No skills are installed. Each is a folder with a `SKILL.md` in `skills.dir`.", record.NoEffect{})
+		return
+	}
+	var b strings.Builder
+	b.WriteString("**My skills**\n\n")
+	for _, s := range skills {
+		fmt.Fprintf(&b, "- **%s** %s\n", inert(s.Name), inert(clip(firstLine(s.Description), 200)))
+	}
+	b.WriteString("\n`/skill NAME TASK` uses one; its trigger words in a message do too.")
+	c.answer(ctx, in, b.String(), record.NoEffect{})
+}
+
 // sessionsShown bounds listings.
 const sessionsShown = 10
 

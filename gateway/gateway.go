@@ -25,6 +25,8 @@ type Agent interface {
 	Resume(ctx context.Context, r agentcore.Request) (*agentcore.Result, error)
 	NeedsCompression(ctx context.Context, r agentcore.CompactRequest) (bool, error)
 	Compact(ctx context.Context, r agentcore.CompactRequest) (engine.Result, error)
+	// Skills are the owner's, sorted by name.
+	Skills() []agentcore.Skill
 }
 
 // Metrics counts; *httpserver or cmd implements it. Methods must not block.
