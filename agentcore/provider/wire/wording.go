@@ -31,7 +31,7 @@ var (
 		"insufficient_quota", "insufficient_credits", "insufficient_balance", "insufficient balance", "insufficient credits",
 		"insufficient funds", "insufficient quota", "billing_hard_limit", "billing hard limit", "billing_not_active",
 		"credit balance", "exceeded your current quota", "out of credits", "add credits", "not enough credits", "requires more credits",
-		"payment_required", "payment required", "key limit exceeded", "spending limit", "spend limit", "monthly limit", "arrearage",
+		"payment_required", "payment required", "billing_error", "key limit exceeded", "spending limit", "spend limit", "monthly limit", "arrearage",
 		"quota_exhausted", "account is not active", "no credits", "purchase credits",
 	}
 	transientWords = []string{"in-flight", "try again in", "try again later", "resets at", "temporarily"}
@@ -46,7 +46,7 @@ var (
 		"model_not_found", "model not found", "model_not_exist", "model not exist", "unknown model", "unknown_model", "invalid model",
 		"invalid_model", "not a valid model", "no such model", "no endpoints found", "model is not supported", "unsupported model",
 		"model_not_supported", "model_decommissioned", "has been decommissioned", "does not exist or you do not have access",
-		"no allowed providers", "deploymentnotfound",
+		"no allowed providers", "deploymentnotfound", "not_found_error model:",
 	}
 	modelMissing = regexp.MustCompile(`\bmodels?\b.{0,120}(not found|does not exist|not exist|is not available|is not found|isn't available)`)
 )
