@@ -50,7 +50,7 @@ func (t *turn) compressing(ctx context.Context) (record.TurnState, error) {
 	t.emit(Status{State: record.TurnCompressing, Text: "summarising the earlier conversation", Visible: true, ContextTokens: t.contextTokens, Window: t.window})
 	killpoint.Here(killpoint.CompressionBegun)
 	res, err := t.a.deps.Engine.Compress(cctx, engine.Input{
-		Session: t.session, Messages: t.rows, Window: t.window, Trigger: t.pressure.trigger, Now: t.a.deps.Now(),
+		Session: t.session, Messages: t.rows, Window: t.window, Tools: t.tools.Specs(), Trigger: t.pressure.trigger, Now: t.a.deps.Now(),
 	})
 	if cctx.Err() != nil {
 		return t.halted(ctx)

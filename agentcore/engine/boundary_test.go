@@ -149,6 +149,27 @@ func TestTailShrinks(t *testing.T) {
 	}
 }
 
+// The tail may have half the threshold, but where system prompt and tools are much
+// of a small window the prompt comes out clearly below it all the same (CTX-007).
+func TestTailLeavesRoomInASmallWindow(t *testing.T) {
+	c, _ := newCompressor(t, DefaultConfig(), answer{text: goodSummary})
+	in := input(said(strings.Repeat("ua", 200), 200))
+	in.Session.SystemPrompt = strings.Repeat("rule ", 800)
+	in.Tools = []llm.ToolSpec{{Name: "x", Description: strings.Repeat("word ", 800)}}
+	for window, want := range map[int]int{200_000: 50_000, 128_000: 32_000, 16_000: 6_000 - 2011 - 800, 8_000: 3_000 - 2011 - 500} {
+		if in.Window = window; c.tailBudget(in) != want {
+			t.Errorf("window %d: %d tokens for the tail, want %d", window, c.tailBudget(in), want)
+		}
+		r, err := c.Compress(t.Context(), in)
+		if err != nil || r.Outcome != Compressed {
+			t.Fatal(r, err)
+		}
+		if after := fixedTokens(in.Session, in.Tools) + r.After; after > window/2*3/4 {
+			t.Errorf("window %d: the next prompt has %d tokens", window, after)
+		}
+	}
+}
+
 // TOL-003: one long turn makes room for itself, its message is kept.
 func TestLongTurnIsFoldedBehindItsMessage(t *testing.T) {
 	msgs := said("u"+strings.Repeat("c", 50), 4000)

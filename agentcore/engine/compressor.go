@@ -118,7 +118,7 @@ func (c *Compressor) Compress(ctx context.Context, in Input) (Result, error) {
 			return Result{Outcome: CoolingDown, Reason: "the last try failed", Cooldown: left}, nil
 		}
 	}
-	budget := c.limit(Preflight, in.Window) / 2
+	budget := c.tailBudget(in)
 	p := divide(in.Messages, c.cfg, budget)
 	if p.idle(in.Messages) {
 		return Result{Outcome: NothingToDo}, nil
@@ -138,6 +138,14 @@ func (c *Compressor) Compress(ctx context.Context, in Input) (Result, error) {
 		return aborted(in, usage, "the summary is longer than what it would replace"), nil
 	}
 	return r, nil
+}
+
+// tailBudget is half the threshold. Where system prompt, tools and summary take so
+// much of a small window that this would not bring the prompt clearly below, it is
+// what keeps a quarter free: otherwise each turn would compress again (CTX-007).
+func (c *Compressor) tailBudget(in Input) int {
+	limit := c.limit(Preflight, in.Window)
+	return min(limit/2, limit*3/4-fixedTokens(in.Session, in.Tools)-mostSummary(in.Window))
 }
 
 // earlier is the summary that the new one goes on from. Older ones were its own

@@ -58,6 +58,7 @@ type Input struct {
 	Session  record.Session
 	Messages []record.Message
 	Window   int
+	Tools    []llm.ToolSpec
 	Trigger  Trigger
 	// Topic focuses the summary; from /compress TOPIC.
 	Topic string

@@ -73,9 +73,11 @@ func ask(model llm.ModelID, in Input, base, chunk string) *llm.Request {
 // summaryWords is a fifth of what is folded, between 2,000 tokens and the lesser
 // of 10,000 and 5 % of the window, at three words for four tokens.
 func summaryWords(window int, base, chunk string) int {
-	most := max(min(window/20, 10_000), 500)
-	return min(max((TextTokens(base)+TextTokens(chunk))/5, 2000), most) * 3 / 4
+	return min(max((TextTokens(base)+TextTokens(chunk))/5, 2000), mostSummary(window)) * 3 / 4
 }
+
+// mostSummary is how long a summary may be, in tokens.
+func mostSummary(window int) int { return max(min(window/20, 10_000), 500) }
 
 var (
 	thinking = regexp.MustCompile(`(?s)<think(?:ing)?>.*?</think(?:ing)?>`)

@@ -25,11 +25,16 @@ func PromptTokens(s record.Session, msgs []record.Message, tools []llm.ToolSpec)
 		}
 		return n
 	}
+	return fixedTokens(s, tools) + total(msgs)
+}
+
+// fixedTokens is what no compression makes smaller.
+func fixedTokens(s record.Session, tools []llm.ToolSpec) int {
 	n := TextTokens(s.SystemPrompt)
 	for _, t := range tools {
 		n += TextTokens(t.Name) + TextTokens(t.Description) + TextTokens(string(t.Schema)) + envelopeTokens
 	}
-	return n + total(msgs)
+	return n
 }
 
 func total(msgs []record.Message) (n int) {

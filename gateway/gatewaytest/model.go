@@ -59,7 +59,7 @@ func (m *Model) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event,
 			if calls {
 				reason = llm.FinishToolCalls
 			}
-			yield(llm.Finished{Reason: reason, Model: r.Model, Usage: llm.Usage{Input: size(r), Output: 10}}, nil)
+			yield(llm.Finished{Reason: reason, Model: r.Model, Usage: llm.Usage{Input: Tokens(r), Output: 10}}, nil)
 		}
 	}
 }
@@ -91,11 +91,17 @@ func LastUser(r *llm.Request) string {
 	return ""
 }
 
-// size is roughly what a request counts in tokens.
-func size(r *llm.Request) int {
+// Tokens is roughly what a request counts in tokens, tools included.
+func Tokens(r *llm.Request) int {
 	n := len(r.System)
+	for _, t := range r.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
 	for _, m := range r.Messages {
 		n += len(m.Text())
+		for _, c := range m.ToolCalls {
+			n += len(c.ID) + len(c.Name) + len(c.Arguments)
+		}
 	}
 	return n / 4
 }
