@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore/engine"
 	"parley/agentcore/history"
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
@@ -97,6 +98,11 @@ func (t *turn) recalled(ctx context.Context, said string) (string, error) {
 	s, err := t.a.deps.Recall.Recall(ctx, record.RecallQuery{Conversation: t.row.Conversation, Session: t.session.ID, Before: before, Text: said})
 	if err != nil {
 		return "", err
+	}
+	for _, rows := range [][]record.Message{s.Relevant, s.Similar, s.Salient, s.Recent} {
+		for i := range rows {
+			rows[i].Content = engine.Redact(rows[i].Content) // what no summary keeps does not come back
+		}
 	}
 	s.Window = t.rows
 	return memory.Recall(s, recallBudget(t.window)), nil

@@ -49,13 +49,13 @@ func recalling(t *testing.T, r *recaller, steps ...agentcoretest.Step) *bench {
 // Mission 4.8: what left the window reaches the model beside the newest message,
 // what the turn's own preflight folded included, and is replayed byte for byte.
 func TestRecall(t *testing.T) {
-	r := &recaller{sources: memory.Sources{Salient: []record.Message{{Session: "parent", Seq: 1, Role: llm.User, Content: "my cat is called Minka"}}}}
+	r := &recaller{sources: memory.Sources{Salient: []record.Message{{Session: "parent", Seq: 1, Role: llm.User, Content: "my cat is called Minka, the password: hunter2hunter2"}}}}
 	b := recalling(t, r, agentcoretest.Say("Minka"))
 	parent := b.req.Conversation.Session
 	b.req.Message = "what is my cat called?"
 	res := b.run(t.Context())
 	first := b.model.Requests()[0].Messages[0].Parts[1].Text
-	if !strings.HasPrefix(first, "[") || !strings.Contains(first, "what is my cat called?\n\n[Recalled") || !strings.Contains(first, "called Minka") {
+	if !strings.HasPrefix(first, "[") || !strings.Contains(first, "what is my cat called?\n\n[Recalled") || !strings.Contains(first, "called Minka") || strings.Contains(first, "hunter2") {
 		t.Errorf("%q", first)
 	}
 	if len(r.asked) != 1 || r.asked[0].Text != "what is my cat called?" || r.asked[0].Session != res.Session || res.Session == parent || r.asked[0].Before != 4 {

@@ -37,8 +37,11 @@ type Config struct {
 	Budgets     agentcore.SpendingConfig `yaml:"budgets"`
 	Compression engine.Config            `yaml:"compression"`
 	Gateway     gateway.Config           `yaml:",inline"`
-	Tools       ToolsConfig              `yaml:"tools"`
-	Platforms   PlatformsConfig          `yaml:"platforms"`
+	// Embeddings is the model for recall by meaning; empty: by words alone.
+	Embeddings ModelConfig     `yaml:"embeddings"`
+	Skills     SkillsConfig    `yaml:"skills"`
+	Tools      ToolsConfig     `yaml:"tools"`
+	Platforms  PlatformsConfig `yaml:"platforms"`
 
 	Later `yaml:",inline"`
 
@@ -87,6 +90,17 @@ type PriceConfig struct {
 	Output      float64 `yaml:"output"`
 }
 
+// ModelConfig names one model, as provider/model; empty: off.
+type ModelConfig struct {
+	Model llm.ModelID `yaml:"model"`
+}
+
+// SkillsConfig is `skills:`.
+type SkillsConfig struct {
+	// Dir holds a folder with a SKILL.md for each skill; it need not be there.
+	Dir string `yaml:"dir"`
+}
+
 // ToolsConfig is `tools:`.
 type ToolsConfig struct {
 	// Enabled names the tools; empty: the default set.
@@ -125,6 +139,7 @@ func Default() *Config {
 		Gateway:     gateway.DefaultConfig(),
 		Tools:       ToolsConfig{Terminal: terminal.DefaultConfig()},
 		Platforms:   PlatformsConfig{Web: web.DefaultConfig()},
+		Skills:      SkillsConfig{Dir: "./skills"},
 		Later:       defaultLater(),
 		source:      &source{lines: map[string]int{}, unset: map[string]string{}},
 	}

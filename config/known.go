@@ -66,7 +66,7 @@ func (c *Config) named() map[string][]llm.ModelID {
 		"auxiliary.title.fallback":       c.Auxiliary.Title.Fallback,
 		"agent.routing.fast":             {c.Agent.Routing.Fast},
 		"agent.routing.smart":            {c.Agent.Routing.Smart},
-		"embeddings.model":               {llm.ModelID(c.Embeddings.Model)},
-		"transcription.model":            {llm.ModelID(c.Transcription.Model)},
+		"embeddings.model":               {c.Embeddings.Model},
+		"transcription.model":            {c.Transcription.Model},
 	}
 }

@@ -6,12 +6,10 @@ import "parley/config/secret"
 // serve yet; Warnings names those that are in use.
 type Later struct {
 	Delegation    DelegationConfig         `yaml:"delegation"`
-	Embeddings    ModelConfig              `yaml:"embeddings"`
 	Transcription ModelConfig              `yaml:"transcription"`
 	Hooks         HooksConfig              `yaml:"hooks"`
 	Webhooks      map[string]WebhookConfig `yaml:"webhooks"`
 	MCPServers    map[string]MCPConfig     `yaml:"mcp_servers"`
-	Skills        SkillsConfig             `yaml:"skills"`
 }
 
 // DelegationConfig is `delegation:`, the bounds of subagents.
@@ -19,11 +17,6 @@ type DelegationConfig struct {
 	MaxIterations int `yaml:"max_iterations"`
 	MaxConcurrent int `yaml:"max_concurrent"`
 	MaxDepth      int `yaml:"max_depth"`
-}
-
-// ModelConfig names one model, as provider/model; empty: off.
-type ModelConfig struct {
-	Model string `yaml:"model"`
 }
 
 // HooksConfig is `hooks:`, the commands that run around each tool call.
@@ -48,11 +41,6 @@ type MCPConfig struct {
 	Headers map[string]secret.String `yaml:"headers"`
 }
 
-// SkillsConfig is `skills:`.
-type SkillsConfig struct {
-	Dir string `yaml:"dir"`
-}
-
 // SlackConfig is one entry of `platforms.slack:`.
 type SlackConfig struct {
 	Name          string        `yaml:"name"`
@@ -74,7 +62,6 @@ type DiscordConfig struct {
 func defaultLater() Later {
 	return Later{
 		Delegation: DelegationConfig{MaxIterations: 50, MaxConcurrent: 3, MaxDepth: 1},
-		Skills:     SkillsConfig{Dir: "./skills"},
 	}
 }
 
@@ -95,13 +82,10 @@ func (c *Config) unserved() []string {
 		}
 	}
 	use("delegation", c.source.said("delegation"))
-	use("embeddings", c.Embeddings.Model != "")
 	use("transcription", c.Transcription.Model != "")
 	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)
 	use("webhooks", len(c.Webhooks) > 0)
 	use("mcp_servers", len(c.MCPServers) > 0)
-	use("skills", c.source.said("skills.dir"))
-	use("agent.routing", c.Agent.Routing.Fast != "" || c.Agent.Routing.Smart != "")
 	use("agent.iterations", c.source.said("agent.iterations"))
 	use("auxiliary.vision", c.Auxiliary.Vision.Model != "")
 	use("auxiliary.web_extract", c.Auxiliary.WebExtract.Model != "")

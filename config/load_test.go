@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley/agentcore/llm"
 	"parley/config"
 	"parley/gateway"
 )
@@ -154,6 +155,9 @@ platforms:
 		"admin":      {c.HTTP.AdminToken.Reveal(), "adm-token"},
 		"web":        {c.Platforms.Web.Enabled, false},
 		"slack mode": {c.Platforms.Slack[0].Mode, "events"},
+		"embeddings": {c.Embeddings.Model, llm.ModelID("openai/text-embedding-3-small")},
+		"fast":       {c.Agent.Routing.Fast, llm.ModelID("openai/gpt-5-nano")},
+		"skills":     {c.Skills.Dir, filepath.Join(dir, "skills")},
 		"mcp env":    {c.MCPServers["files"].Env["A"].Reveal(), "b"},
 	} {
 		if pair[0] != pair[1] {
@@ -162,8 +166,8 @@ platforms:
 	}
 	warned := c.Warnings()
 	for _, key := range []string{
-		"delegation", "embeddings", "transcription", "hooks", "webhooks", "mcp_servers", "skills",
-		"agent.routing", "tools.web_search", "platforms.slack.main", "platforms.discord.main",
+		"delegation", "transcription", "hooks", "webhooks", "mcp_servers",
+		"tools.web_search", "platforms.slack.main", "platforms.discord.main",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {
 			t.Errorf("no warning for %s in:\n%q", key, warned)

@@ -11,7 +11,8 @@ import (
 )
 
 // lineage is the session $2 of conversation $1 with its ancestors, each up to where
-// its descendant left it: a fork at its sequence, a compression at the end. An undo
+// its descendant left it: a fork at its sequence (a subagent's is 0, it has nothing
+// of its parent), a compression at the end. An undo
 // in a compressed child must not bring back, from the parent, what it took away:
 // there the cut is before the first row whose copy was taken back. A root ends it
 // (nothing from before /new), and so does another conversation.
@@ -21,8 +22,7 @@ const lineage = `
 		UNION ALL
 		SELECT p.id, p.parent_id, p.reason, p.fork_seq, least(l.upto, CASE WHEN l.reason <> 'compression' THEN l.fork_seq ELSE (
 			SELECT min(c.origin_seq) - 1 FROM messages c WHERE c.session_id = l.id AND c.seq > l.upto AND c.origin_session IS NOT NULL) END)
-		FROM line l JOIN sessions p ON p.id = l.parent_id AND p.conversation_id = $1
-		WHERE l.reason = 'compression' OR l.reason IN ('branch', 'undo', 'resume') AND l.fork_seq > 0),
+		FROM line l JOIN sessions p ON p.id = l.parent_id AND p.conversation_id = $1),
 	spoken AS (
 		SELECT m.* FROM line l JOIN messages m ON m.session_id = l.id AND (l.upto IS NULL OR m.seq <= l.upto)
 		WHERE m.seq < $3 AND m.origin_session IS NULL AND m.kind IN ('', 'steer') AND m.content <> ''

@@ -164,12 +164,17 @@ func TestRelevance(t *testing.T) {
 		long += fmt.Sprintf("what was the name of the thing %d ", i)
 	}
 	w.append(k, k.session, long)
+	w.append(k, k.session, "we flew to Zanzibar")
+	for i := range 8 {
+		w.append(k, k.session, fmt.Sprintf("the blue house number %d", i))
+	}
 	for i := range 60 {
 		w.append(k, k.session, fmt.Sprintf("and what was the answer to the question %d again?", i))
 	}
 	for query, want := range map[string]string{
 		"what was the codename of the project again?": "Codename: BLUEBIRD",
 		"bluebirds":                                  "Codename: BLUEBIRD",
+		"is there a blue house in Zanzibar?":         "we flew to Zanzibar",
 		"猫は何という名前？":                                  "私の猫の名前はミンカです",
 		"did I ever meet a neighbour's child there?": "we met the neighbours' children twice",
 		"ärgerlich, die heizungen":                   "Ärger mit der Heizung",

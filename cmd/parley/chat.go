@@ -96,7 +96,7 @@ func (a *app) converse(ctx context.Context, w wiring, first string) error {
 	if err := p.wire(w, []chat.Adapter{leaving{screen, leave}}); err != nil {
 		return err
 	}
-	return stopped(ctx, p.gateway.Run(ctx, a.hurry))
+	return stopped(ctx, p.answer(ctx, a.hurry))
 }
 
 // leaving is the terminal whose end ends the program.

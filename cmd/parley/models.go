@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore"
 	"parley/agentcore/llm"
 	"parley/agentcore/provider"
 	"parley/agentcore/provider/anthropic"
@@ -23,6 +24,7 @@ type models struct {
 	primary  llm.ModelID
 	fallback []llm.ModelID
 	facts    map[llm.ModelID]llm.Facts
+	routing  agentcore.RoutingConfig
 }
 
 // newModels makes the providers. THE list of API modes.
@@ -42,7 +44,7 @@ func newModels(c *config.Config, log *zap.Logger) (*models, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &models{set: set, primary: c.Model, fallback: c.FallbackProviders, facts: c.ModelFacts()}, nil
+	return &models{set: set, primary: c.Model, fallback: c.FallbackProviders, facts: c.ModelFacts(), routing: c.Agent.Routing}, nil
 }
 
 // Stream implements llm.Provider: it asks the model that the conversation uses, and
@@ -51,8 +53,14 @@ func (m *models) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 	return m.set.Chain(m.chain(req.Model)).Stream(ctx, req)
 }
 
+// chain begins with the primary model, or with the one that a person or the routing
+// chose. Behind the routing's choice stands the primary one.
 func (m *models) chain(first llm.ModelID) provider.Chain {
-	return provider.Chain{Model: cmp.Or(first, m.primary), Fallback: m.fallback}
+	c := provider.Chain{Model: cmp.Or(first, m.primary), Fallback: m.fallback}
+	if first != "" && (first == m.routing.Fast || first == m.routing.Smart) {
+		c.Fallback = append([]llm.ModelID{m.primary}, m.fallback...)
+	}
+	return c
 }
 
 // Facts are what is known about a model.

@@ -86,7 +86,7 @@ func (a *app) run(ctx context.Context, p *parts, announce func(context.Context, 
 		stop()
 	})
 	announcing.Go(func() { announce(ctx, p) })
-	err := stopped(ctx, p.gateway.Run(ctx, a.hurry))
+	err := stopped(ctx, p.answer(ctx, a.hurry))
 	stop()
 	announcing.Wait()
 	stopServing()

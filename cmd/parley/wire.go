@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,6 +20,8 @@ import (
 	"parley/adapters/web"
 	"parley/agentcore"
 	"parley/agentcore/engine"
+	"parley/agentcore/llm"
+	"parley/agentcore/memory"
 	"parley/agentcore/tool"
 	shell "parley/agentcore/tool/terminal"
 	"parley/config"
@@ -35,6 +36,7 @@ import (
 type parts struct {
 	gateway *gateway.Gateway
 	agent   *agentcore.Agent
+	recall  *memory.Recaller
 	models  *models
 	metrics *metrics
 	// server is nil for chats without HTTP.
@@ -109,7 +111,8 @@ func wireDaemon(ctx context.Context, w wiring) (*parts, error) {
 // wire makes the agent and the gateway between the given adapters.
 func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
 	var err error
-	if p.agent, err = newAgent(w, p.metrics); err != nil {
+	p.recall = newRecaller(w)
+	if p.agent, err = newAgent(w, p.recall, p.metrics); err != nil {
 		return err
 	}
 	p.gateway, err = gateway.New(w.config.Gateway, gateway.Deps{
@@ -128,7 +131,7 @@ func (w wiring) own(ctx context.Context, p chat.Person) error {
 
 // toolNames are the tools there are, the agent's own ones included. The names of
 // `tools.enabled` are of these.
-var toolNames = []string{"clarify", "current_time", "memory", "session_search", "terminal", "todo"}
+var toolNames = []string{"clarify", "current_time", "memory", "session_search", "skill", "terminal", "todo"}
 
 // checkTools reports a name in tools.enabled that is none.
 func checkTools(c *config.Config) error {
@@ -141,14 +144,13 @@ func checkTools(c *config.Config) error {
 }
 
 // newAgent makes the agent. THE list of tools.
-func newAgent(w wiring, m *metrics) (*agentcore.Agent, error) {
+func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error) {
 	enabled := func(name string) bool {
 		return len(w.config.Tools.Enabled) == 0 || slices.Contains(w.config.Tools.Enabled, name)
 	}
 	var tools []tool.Tool
 	if enabled("terminal") {
-		workspace := cmp.Or(w.config.Tools.Workspace, filepath.Join(w.config.DataDir, "workspace"))
-		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: workspace})
+		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: workspace(w.config)})
 		if err != nil {
 			// A container without a shell still has an agent.
 			w.log.Warn("the tool terminal is off", zap.Error(err))
@@ -170,10 +172,16 @@ func newAgent(w wiring, m *metrics) (*agentcore.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, m := range []llm.ModelID{w.config.Agent.Routing.Fast, w.config.Agent.Routing.Smart} {
+		if err := w.models.Check(m); m != "" && err != nil {
+			w.log.Warn("agent.routing: the primary model answers in its place", zap.Error(err))
+		}
+	}
+	notes, skills := w.instructions()
 	deps := agentcore.Deps{
 		Model: counted{w.models, m}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set,
 		Policy: tool.Policy{Exec: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
-		Ledger: w.db, Spending: w.config.Budgets,
+		Ledger: w.db, Spending: w.config.Budgets, Recall: r, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Log: w.log, Now: time.Now,
 	}

@@ -13,6 +13,7 @@ import (
 	"parley/agentcore"
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
+	"parley/agentcore/memory"
 	"parley/agentcore/tool"
 	"parley/gateway"
 	"parley/gateway/chat"
@@ -42,6 +43,8 @@ type Options struct {
 	Engine engine.Config
 	Tools  []tool.Tool
 	Policy tool.Policy
+	// Agent changes what the agent is made of.
+	Agent func(*agentcore.Config, *agentcore.Deps)
 	// Store is shared by several harnesses; nil: a fresh one.
 	Store *store.DB
 	// Wrap changes the gateway's view of the store, to make it fail.
@@ -116,10 +119,16 @@ func newAgent(t testing.TB, h *Harness, o Options, log *zap.Logger) *agentcore.A
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agentcore.New(agentcore.DefaultConfig(), agentcore.Deps{
+	cfg := agentcore.DefaultConfig()
+	deps := agentcore.Deps{
 		Model: h.Model, DefaultModel: DefaultModel, Facts: facts(o.Window), Engine: eng, Tools: tools, Policy: o.Policy,
 		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Log: log, Now: time.Now,
-	})
+		Recall: memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}),
+	}
+	if o.Agent != nil {
+		o.Agent(&cfg, &deps)
+	}
+	a, err := agentcore.New(cfg, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

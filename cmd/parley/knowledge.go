@@ -1,0 +1,69 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"parley/agentcore/memory"
+	"parley/agentcore/prompt"
+	"parley/agentcore/provider"
+	"parley/agentcore/provider/embeddings"
+	"parley/config"
+)
+
+// newRecaller makes what brings back the past. An embeddings model that cannot be
+// asked is no reason not to start: words alone find most of it.
+func newRecaller(w wiring) *memory.Recaller {
+	deps := memory.Deps{Store: w.db, Log: w.log}
+	model := w.config.Embeddings.Model
+	if model == "" {
+		return memory.NewRecaller(deps)
+	}
+	name, _ := model.Split()
+	p := w.config.Providers[name]
+	mode := provider.Resolve(name, p)
+	if p.Off(name) || mode == provider.Demo || mode == provider.AnthropicMessages {
+		w.log.Warn("embeddings are off: the provider has no key, or no such endpoint", zap.String("model", string(model)))
+		return memory.NewRecaller(deps)
+	}
+	c, err := embeddings.New(embeddings.Config{BaseURL: p.BaseURL, APIKey: p.APIKey, Model: model})
+	if err != nil {
+		w.log.Warn("embeddings are off", zap.Error(err))
+		return memory.NewRecaller(deps)
+	}
+	deps.Embedder, deps.Model = c, string(model)
+	return memory.NewRecaller(deps)
+}
+
+// workspace is the folder that commands run in.
+func workspace(c *config.Config) string {
+	return cmp.Or(c.Tools.Workspace, filepath.Join(c.DataDir, "workspace"))
+}
+
+// instructions are what the owner has written for the agent: the workspace's notes and
+// the skills. What cannot be read is left out with a warning.
+func (w wiring) instructions() (prompt.ContextFile, []prompt.Skill) {
+	notes, err := prompt.ReadContextFile(workspace(w.config))
+	if err != nil {
+		w.log.Warn("the workspace's notes are left out", zap.Error(err))
+	}
+	skills, errs := prompt.ReadSkills(w.config.Skills.Dir)
+	for _, err := range errs {
+		w.log.Warn("a skill is left out", zap.Error(err))
+	}
+	return notes, skills
+}
+
+// answer runs the gateway, and what works behind it, until ctx ends.
+func (p *parts) answer(ctx, hurry context.Context) error {
+	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var working sync.WaitGroup
+	working.Go(func() { p.recall.Run(behind) })
+	defer working.Wait()
+	defer stop()
+	return p.gateway.Run(ctx, hurry)
+}
