@@ -234,8 +234,12 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	turn, err := w.query(`SELECT id FROM turns WHERE ended_at IS NULL AND chat = $1`, strconv.FormatInt(p.chat, 10))
 	ts.Check(err)
 	before := w.telegram.Chat(p.chat).Messages()
+	stop := "/stop"
+	if p.chat != p.who.ID {
+		stop += "@" + w.telegram.BotUsername() // as a group's command menu writes it
+	}
 	began := time.Now()
-	w.telegram.Post(faketelegram.Incoming{Chat: p.chat, From: p.who, Thread: p.thread, Text: "/stop"})
+	w.telegram.Post(faketelegram.Incoming{Chat: p.chat, From: p.who, Thread: p.thread, Text: stop})
 	if turn != "" {
 		if !eventually(func() bool {
 			ended, err := w.query(`SELECT ended_at FROM turns WHERE id = $1 AND ended_at IS NOT NULL`, turn)
@@ -270,7 +274,7 @@ var telegramFaults = map[string]*faketelegram.Fault{
 }
 
 func cmdTelegram(ts *testscript.TestScript, neg bool, args []string) {
-	positive(ts, neg, len(args) > 0, "telegram fail|confirmed|rival|block|remove|limited ...")
+	positive(ts, neg, len(args) > 0, "telegram fail|confirmed|menu|reaction|rival|block|remove|limited ...")
 	w := worldOf(ts)
 	switch args[0] {
 	case "fail":
@@ -289,6 +293,17 @@ func cmdTelegram(ts *testscript.TestScript, neg bool, args []string) {
 		res, err := http.Get(w.telegram.URL() + "/bot" + w.telegram.Token() + "/getUpdates")
 		ts.Check(err)
 		ts.Check(res.Body.Close())
+	case "menu":
+		ctx, cancel := limited()
+		defer cancel()
+		ts.Check(w.telegram.Wait(ctx, func(s *faketelegram.Server) bool {
+			return slices.ContainsFunc(s.Commands(), func(c faketelegram.Command) bool { return c.Command == args[1] })
+		}))
+	case "reaction":
+		p, id := placeOf(ts, args[1]), messageID(ts, args[2])
+		ctx, cancel := limited()
+		defer cancel()
+		ts.Check(w.telegram.Chat(p.chat).Wait(ctx, func(c *faketelegram.Chat) bool { return slices.Equal(c.Reactions(id), args[3:]) }))
 	case "block":
 		w.telegram.Block(rooms[args[1]], people[args[1]])
 	case "remove":

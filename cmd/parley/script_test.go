@@ -48,6 +48,9 @@ package main
 //	telegram fail METHOD FAULT...
 //	                         make the next calls go wrong: 429, 502, 401, cut, lost
 //	telegram confirmed       wait until the bot has taken in all updates
+//	telegram menu COMMAND    wait until the command menu has it
+//	telegram reaction PLACE ID [EMOJI]
+//	                         wait until the bot's reaction to a message is that
 //	telegram rival           poll once, as a second process with the same token
 //	telegram block PERSON    the person blocks the bot
 //	telegram remove PLACE ID somebody removes a message
