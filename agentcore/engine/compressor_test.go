@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -365,6 +366,8 @@ func TestTranscriptCannotBeForged(t *testing.T) {
 	}
 }
 
+// BenchmarkCompress2000 decides and compresses a session of 2,000 messages; the
+// summary itself takes no time. At most 50 ms of CPU.
 func BenchmarkCompress2000(b *testing.B) {
 	c, _ := newCompressor(b, DefaultConfig(), answer{text: goodSummary})
 	msgs := said(strings.Repeat("uca", 400), 800)
@@ -372,7 +375,9 @@ func BenchmarkCompress2000(b *testing.B) {
 		msgs[i].Content += " the key=value token of https://example.org/ and a secret" // what redaction looks at closely
 	}
 	b.ReportAllocs()
+	n, before := 0, cpuTime(b)
 	for b.Loop() {
+		n++
 		in := input(msgs)
 		if d := c.Decide(State{Session: record.Session{}, Messages: msgs, Window: 1000, Trigger: Preflight}); !d.Compress {
 			b.Fatal(d)
@@ -381,4 +386,15 @@ func BenchmarkCompress2000(b *testing.B) {
 			b.Fatal(r, err)
 		}
 	}
+	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/1000/float64(n), "cpu-ms")
+}
+
+// cpuTime is what the process has used, the collector included.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
