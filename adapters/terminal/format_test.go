@@ -56,3 +56,17 @@ func TestScreenShowsWhatGrew(t *testing.T) {
 		}
 	})
 }
+
+func TestUnescape(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{`Session: 01a\-b\_c (demo\/demo)`, "Session: 01a-b_c (demo/demo)"},
+		{`C:\dir, 5\\3 and \`, `C:\dir, 5\3 and `},
+		{"a\\-b `a\\-b` ``x`\\-`` c\\-d\n", "a-b `a\\-b` ``x`\\-`` c-d\n"},
+		{"```sh\nsed s/\\//x/\n```\nx\\.", "```sh\nsed s/\\//x/\n```\nx."},
+		{"open `a\\-", "open `a\\-"},
+	} {
+		if got := unescape(tc.in); got != tc.want {
+			t.Errorf("unescape(%q) = %q, want %q", tc.in, got, tc.want)
+		}
+	}
+}

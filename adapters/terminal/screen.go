@@ -79,7 +79,7 @@ func (s *screen) show(key string, m chat.Outgoing) {
 		s.newLine()
 	}
 	p.lines = cleanLines(m.Progress)
-	s.grow(key, p, clean(entryOf(m).Text))
+	s.grow(key, p, clean(unescape(entryOf(m).Text)))
 	if !m.Live && !p.done {
 		s.newLine()
 		p.done = true
