@@ -399,7 +399,11 @@ func (c *conversation) cmdWhoami(ctx context.Context, in invocation) {
 	if role == "" {
 		role = "nobody yet"
 	}
-	c.answer(ctx, in, fmt.Sprintf("You are %s, id `%s`, role **%s**.", inert(u.Name), u.ID, role), record.NoEffect{})
+	who := "`" + string(u.ID) + "`"
+	if u.Name != "" {
+		who = inert(u.Name) + ", id " + who
+	}
+	c.answer(ctx, in, fmt.Sprintf("You are %s, role **%s**.", who, role), record.NoEffect{})
 }
 
 // cmdWhy explains what became of the message that was replied to, or of the one

@@ -436,6 +436,14 @@ func TestCompressionBetweenTurns(t *testing.T) {
 	})
 }
 
+// TestWhoamiWithoutAName: the built-in chats know no name of the person.
+func TestWhoamiWithoutAName(t *testing.T) {
+	h := gatewaytest.New(t, gatewaytest.NewModel(echo), gatewaytest.Options{})
+	nameless := chat.User{ID: owner.ID}
+	h.Say(nameless, "/whoami")
+	h.Final(nameless, "You are `"+string(owner.ID)+"`, role **admin**.")
+}
+
 func TestUnknownCommandIsAnswered(t *testing.T) {
 	h := gatewaytest.New(t, gatewaytest.NewModel(echo), gatewaytest.Options{})
 	h.Say(owner, "/frobnicate now")
