@@ -31,7 +31,11 @@ func DefaultConfig() Config { return Config{Listen: "127.0.0.1:8080"} }
 // Validate reports every wrong value with its key and what is allowed.
 func (c Config) Validate() []error {
 	var errs []error
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		errs = append(errs, fmt.Errorf("http.listen: %q is not host:port", c.Listen))
 	}
 	if c.PublicURL != "" {

@@ -362,6 +362,14 @@ func TestURL(t *testing.T) {
 	}
 }
 
+func TestListenIsHostAndPort(t *testing.T) {
+	for listen, fine := range map[string]bool{"127.0.0.1:8080": true, ":0": true, "[::1]:80": true, "8080": false, "127.0.0.1:99999": false, "h:port": false} {
+		if errs := (httpserver.Config{Listen: listen}).Validate(); (len(errs) == 0) != fine {
+			t.Errorf("%q: %v", listen, errs)
+		}
+	}
+}
+
 func TestTakenPortIsSaidAtOnce(t *testing.T) {
 	f := start(t, httpserver.Config{}, httpserver.Deps{})
 	s, err := httpserver.New(httpserver.Config{Listen: f.server.Addr().String()}, httpserver.Deps{
