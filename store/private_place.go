@@ -28,6 +28,12 @@ type place struct {
 	account *syscall.Credential
 }
 
+// PrivateDir is where the private server of a data folder keeps its files.
+func PrivateDir(dataDir string) (string, error) {
+	at, err := placeOf(dataDir)
+	return at.dir, err
+}
+
 // placeOf finds and makes the folders for a data folder.
 func placeOf(dataDir string) (place, error) {
 	abs, err := filepath.Abs(dataDir)

@@ -139,6 +139,9 @@ func (at place) initialise(ctx context.Context, b Binaries, volatile bool) error
 	}
 	cmd := at.command(ctx, b, "initdb", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return fmt.Errorf("store: initdb: %w: %s", err, bytes.TrimSpace(out))
 	}
 	if err := os.Rename(tmp, at.path("data")); err != nil {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley/agentcore/provider"
 	"parley/config"
+	"parley/store"
 )
 
 func (a *app) demoCommand() *cobra.Command {
@@ -33,13 +35,17 @@ func (a *app) demo(ctx context.Context) error {
 	cfg.Model = "demo/demo"
 	cfg.Providers = map[string]provider.Config{"demo": {}}
 	cfg.HTTP.Listen = freeAddress(ctx, cfg.HTTP.Listen)
+	where := cfg.DataDir
+	if server, err := store.PrivateDir(cfg.DataDir); err == nil && !strings.HasPrefix(server, where) {
+		where += " and " + server
+	}
 	return a.daemon(ctx, cfg, func(_ context.Context, p *parts) {
 		fmt.Fprintf(a.stdout, `This is a demo: the model is a script that needs no key, and what you write stays on this machine.
-Its data is in %s; delete the folder to begin anew. Stop it with Ctrl-C.
+Its data is in %s; delete that to begin anew. Stop it with Ctrl-C.
 
 Open in your browser:  %s
 
-`, cfg.DataDir, p.pageURL())
+`, where, p.pageURL())
 	})
 }
 
