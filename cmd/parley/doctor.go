@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"parley/agentcore"
 	"parley/agentcore/engine"
@@ -141,7 +143,7 @@ func (w wiring) examineModels(ctx context.Context) []finding {
 		}
 		began := time.Now()
 		if err := w.testTurn(ctx, id); err != nil {
-			findings = append(findings, finding{Check: check, What: fmt.Sprintf("%s: %v", id, err), Fix: words(err)})
+			findings = append(findings, finding{Check: check, What: string(id) + ": " + strings.TrimPrefix(err.Error(), string(id)+": "), Fix: words(err)})
 			continue
 		}
 		findings = append(findings, finding{Check: check, OK: true, What: fmt.Sprintf("%s answered a test turn in %s", id, time.Since(began).Round(time.Millisecond))})
@@ -161,7 +163,7 @@ func (w wiring) testTurn(ctx context.Context, id llm.ModelID) error {
 		return err
 	}
 	agent, err := agentcore.New(w.config.Agent, agentcore.Deps{
-		Model: asked, DefaultModel: id, Facts: w.models.Facts, Engine: compressor, Asker: agentcore.DenyAsker{}, Log: w.log, Now: time.Now,
+		Model: asked, DefaultModel: id, Facts: w.models.Facts, Engine: compressor, Asker: agentcore.DenyAsker{}, Log: zap.NewNop(), Now: time.Now,
 	})
 	if err != nil {
 		return err

@@ -96,6 +96,8 @@ func TestDoctorNamesTheFix(t *testing.T) {
 		failed := decode[diagnosis](t, o).failed()
 		if len(failed) != 1 || failed[0].Check != test.check || !strings.Contains(failed[0].Fix, test.fix) {
 			t.Errorf("%s: %+v", name, failed)
+		} else if strings.Count(failed[0].What, "fake/model-") > 1 || strings.Contains(o.stderr, "turn failed") {
+			t.Errorf("%s is said twice: %+v %s", name, failed, o.stderr)
 		}
 	}
 	dir, env := setup(t, srv, "")

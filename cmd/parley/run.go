@@ -42,7 +42,7 @@ func run(ctx, hurry context.Context, p process) int {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	wrong, isConfig := errors.AsType[*config.Error](err)
 	switch {
 	case err == nil:
@@ -53,7 +53,7 @@ func run(ctx, hurry context.Context, p process) int {
 		fmt.Fprintln(p.stderr, wrong)
 		return exitConfig
 	case !a.begun:
-		fmt.Fprintf(p.stderr, "parley: %v\nSee parley --help.\n", err)
+		fmt.Fprintf(p.stderr, "parley: %v\nSee %s --help.\n", err, command.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintf(p.stderr, "parley: %v\n", err)

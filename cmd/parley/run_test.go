@@ -78,7 +78,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"nonsense"}, 2, []string{`unknown command "nonsense"`, "See parley --help"}},
 		{[]string{"serve", "--nonsense"}, 2, []string{"unknown flag: --nonsense"}},
 		{[]string{"serve", "argument"}, 2, []string{"argument"}},
-		{[]string{"why"}, 2, []string{"accepts 1 arg"}},
+		{[]string{"why"}, 2, []string{"accepts 1 arg", "See parley why --help"}},
 		{[]string{"serve", "--config", wrong}, 78, []string{wrong + ":1: modle: there is no such key; did you mean model?", wrong + ":2: http.listen"}},
 		{[]string{"config", "check", "--config", wrong}, 78, []string{wrong + ":1:", wrong + ":2:"}},
 		{[]string{"sessions", "list", "--config", wrong}, 78, []string{wrong + ":1:"}},

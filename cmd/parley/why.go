@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley/gateway"
 	"parley/gateway/chat"
+	"parley/gateway/markdown"
 	"parley/store/record"
 )
 
@@ -40,7 +40,7 @@ func (a *app) why(ctx context.Context, account chat.AccountID, message chat.Mess
 		case asJSON:
 			return printJSON(a.stdout, explained(w))
 		}
-		_, err = fmt.Fprintln(a.stdout, plain(strings.ReplaceAll(gateway.Explain(w), "**", "")))
+		_, err = fmt.Fprintln(a.stdout, plain(markdown.Plain(gateway.Explain(w))))
 		return err
 	})
 }
