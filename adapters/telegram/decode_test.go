@@ -150,6 +150,10 @@ func TestDecodeEdit(t *testing.T) {
 	if next := event(t, adapter(t), strings.Replace(edit, "new", "newer", 1)); next.Meta().Key == e.Key {
 		t.Errorf("two edits of one second have the key %s", e.Key)
 	}
+	photo := strings.Replace(direct(`"edit_date":160,"caption":"new","photo":[{"file_id":"p","width":1,"height":1}]`), "message", "edited_message", 1)
+	if e, ok := event(t, adapter(t), photo).(chat.MessageEdited); !ok || e.Text != "new" {
+		t.Errorf("an edited caption gives %+v", e)
+	}
 	if ev := event(t, adapter(t), strings.Replace(group(`"edit_date":160`), "message", "edited_message", 1)); ev != nil {
 		t.Errorf("an edit without text gives %T", ev)
 	}

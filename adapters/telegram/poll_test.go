@@ -147,6 +147,82 @@ func TestPollThatHangsEnds(t *testing.T) {
 	b.await(t, b.linked(chat.Reconnecting, "deadline"))
 }
 
+// REC-017: a conflict that lasts makes the waits grow, is told once, and ends with the
+// first poll that is answered.
+func TestLastingConflictIsNoStorm(t *testing.T) {
+	p, b := fake(t), newInbox()
+	const conflicts, heal = 8, 5 * time.Millisecond
+	left := conflicts
+	var last time.Time
+	var gap time.Duration
+	p.Server.Fail(func(c faketelegram.Call) *faketelegram.Fault {
+		if c.Method != "getUpdates" || left == 0 {
+			return nil
+		}
+		left--
+		now := time.Now()
+		gap, last = now.Sub(last), now
+		return faketelegram.Refusal(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
+	})
+	p.Say("hello")
+	run(t, on(t, p.Server, p.Token()), b.sink)
+	b.texts(t, 1)
+	b.await(t, b.linked(chat.Connected, ""))
+	if gap < 20*heal {
+		t.Errorf("after %d conflicts it waited %s, not longer than after the first", conflicts, gap)
+	}
+	told := 0
+	for _, l := range b.links {
+		if l.State == chat.Reconnecting {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %+v", told, b.links)
+	}
+}
+
+// REC-010: connections that drop leave one loop behind: each message comes once.
+func TestDropsDoNotMultiply(t *testing.T) {
+	p, b := fake(t), newInbox()
+	run(t, on(t, p.Server, p.Token()), b.sink)
+	for i := range 5 {
+		p.FailNext("getUpdates", faketelegram.CutBefore, faketelegram.CutAfter)
+		p.Say(fmt.Sprint(i))
+		b.texts(t, i+1)
+	}
+	p.Say("last")
+	if got := b.texts(t, 6); strings.Join(got, " ") != "0 1 2 3 4 last" {
+		t.Errorf("got %q", got)
+	}
+	if n := p.Counters().Calls["getMe"]; n != 1 {
+		t.Errorf("%d sessions, want one", n)
+	}
+}
+
+// CFG-002: a narrow list of updates that the server remembers of another program is
+// replaced: buttons arrive.
+func TestPollAsksForButtons(t *testing.T) {
+	p, b := fake(t), newInbox()
+	p.RememberAllowed("message")
+	a := on(t, p.Server, p.Token())
+	run(t, a, b.sink)
+	id, err := a.Send(t.Context(), in("5", ""), chat.Outgoing{Text: "May I?", Buttons: [][]chat.Button{{{Label: "Yes", Data: "y"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, b.linked(chat.Connected, ""))
+	p.Press(id, "y")
+	b.await(t, func() bool {
+		for _, ev := range b.events {
+			if press, ok := ev.(chat.ButtonPressed); ok && press.Data == "y" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // A webhook that somebody set is removed, and nothing that waits is dropped.
 func TestPollRemovesWebhook(t *testing.T) {
 	p, b := fake(t), newInbox()

@@ -99,6 +99,33 @@ func TestSendFallsBackToPlainText(t *testing.T) {
 	}
 }
 
+// MKD-011: an edit shows a text as sending it does.
+func TestEditShowsWhatSendShows(t *testing.T) {
+	p := fake(t)
+	a := on(t, p.Server, p.Token())
+	body := func(method string) [2]string {
+		calls := p.Calls(method)
+		c := calls[len(calls)-1]
+		return [2]string{c.Params["text"], c.Params["parse_mode"]}
+	}
+	edited, err := a.Send(t.Context(), in("5", ""), chat.Outgoing{Text: "before", Live: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"|a|bb|\n|-|-|\n|ccc|d|", "# Head\n\n- **a**\n- [b](https://x.example)", "```go\nx := 1\n```", "> quote\n\n~~gone~~"} {
+		if _, err := a.Send(t.Context(), in("5", ""), chat.Outgoing{Text: text}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Edit(t.Context(), in("5", ""), edited, chat.Outgoing{Text: text}); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(body("sendMessage"), body("editMessageText")); d != "" {
+			t.Errorf("%q (-sent +edited):\n%s", text, d)
+		}
+	}
+	violations(t, p)
+}
+
 // A group that became a supergroup is followed.
 func TestSendFollowsMigration(t *testing.T) {
 	p, b := fake(t), newInbox()
