@@ -184,8 +184,9 @@ func TestPauseOfOthersIsShown(t *testing.T) {
 		m := newSet(t, p, 0).Chain(Chain{Model: "a/m"})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		for range m.Stream(ctx, &llm.Request{Model: "a/m"}) {
-			stop() // at the wait
+		for _, err := range m.Stream(ctx, &llm.Request{Model: "a/m"}) {
+			_ = err // it is the context's own
+			stop()  // at the wait
 		}
 		<-time.After(2 * time.Second)
 		var seen []string

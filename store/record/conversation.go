@@ -80,8 +80,8 @@ type Session struct {
 	// FailedCompressions counts the ones in a row that failed.
 	CoolUntil          time.Time
 	FailedCompressions int
-	CreatedAt time.Time
-	EndedAt   time.Time // zero while open
+	CreatedAt          time.Time
+	EndedAt            time.Time // zero while open
 }
 
 // SessionReason says why a session began.

@@ -123,6 +123,7 @@ func (p *part) piece(signed bool) (wire.Piece, bool) {
 			return wire.Piece{}, false
 		}
 		return itemPiece(redacted{"redacted_thinking", p.data})
+	case kindOther:
 	}
 	return wire.Piece{Item: p.head}, !p.spoiled
 }

@@ -212,7 +212,7 @@ func (t *turnHistory) assistant(param string, content []block, latest bool) *ref
 	}
 	if first := content[0].Type; t.thinking && latest && len(m.Calls) > 0 && !strings.HasSuffix(first, "thinking") {
 		return refuse("", "%s.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final "+
-			"`assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks).", param, first)
+			"`assistant` message must start with a thinking block (before the last set of `tool_use` and `tool_result` blocks).", param, first)
 	}
 	t.out = append(t.out, m)
 	return nil

@@ -100,6 +100,7 @@ func (s *slot) piece() (wire.Piece, bool) {
 		return wire.Piece{Item: s.sealed}, len(s.sealed) > 0
 	case kindCall:
 		return wire.Piece{Call: true}, true
+	case kindOther:
 	}
 	return wire.Piece{}, false
 }

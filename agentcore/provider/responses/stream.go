@@ -162,6 +162,7 @@ func (f *fold) fill(s *slot, it *item, raw json.RawMessage, done bool) {
 			s.name, s.callID = it.Name, it.CallID
 		}
 		f.argue(s, rest(it.Arguments, s.shown.String()))
+	case kindOther:
 	}
 }
 
