@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/adapters/adaptertest/faketelegram"
+	"parley/agentcore/provider/providertest"
+)
+
+// TestCommandThatEndsParley is SHD-001: a command of the model ends parley itself. Its
+// turn is suspended; the next start tells the model that the command may have had an
+// effect, does not run it again, and the person gets an answer.
+func TestCommandThatEndsParley(t *testing.T) {
+	w := newCrashWorld(t, buildDaemon(t))
+	file, err := os.OpenFile(w.config, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("shutdown: { grace: 300ms }\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	runs := filepath.Join(t.TempDir(), "runs")
+	w.model.Respond(func(r providertest.Request) providertest.Answer {
+		if res := r.Results(); len(res) > 0 {
+			return providertest.Answer{Text: "I was told: " + res[len(res)-1]}
+		}
+		return call("terminal", `{"command":"echo once >> `+runs+`; kill $PPID; sleep 60"}`)
+	})
+	const pat = 7
+	first := w.start(t, "")
+	w.telegram.Send(pat, faketelegram.User{ID: pat, FirstName: "Pat"}, "restart yourself")
+	select {
+	case <-first.exited:
+	case <-time.After(settleLimit):
+		t.Fatalf("the process was not ended:\n%s", first.log)
+	}
+	second := w.start(t, "")
+	ctx, cancel := context.WithTimeout(t.Context(), settleLimit)
+	defer cancel()
+	told := func(c *faketelegram.Chat) bool {
+		m, ok := c.Last()
+		return ok && strings.Contains(m.Text, "I was told: ") && strings.Contains(m.Text, "Whether it took effect is not known")
+	}
+	if err := w.telegram.Chat(pat).Wait(ctx, told); err != nil {
+		t.Errorf("the chat shows %q:\n%s", w.telegram.Chat(pat).Texts(), second.log)
+	}
+	second.stop(t)
+	if b, err := os.ReadFile(runs); err != nil || string(b) != "once\n" {
+		t.Errorf("the command ran %q, %v", b, err)
+	}
+}
