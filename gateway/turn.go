@@ -150,6 +150,7 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 	t, err = c.g.store.StartTurn(ctx, c.fence, record.TurnStart{Turn: t, Items: items, Messages: msgs})
 	if err != nil {
 		c.failed(err, "start a turn")
+		c.giveUp(ctx, items, err)
 		return
 	}
 	killpoint.Here(killpoint.TurnStarted)
