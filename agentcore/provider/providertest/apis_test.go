@@ -155,12 +155,20 @@ func TestCheckMessages(t *testing.T) {
 	}
 }
 
-func TestCachedPrefix(t *testing.T) {
+func TestMarks(t *testing.T) {
 	body := turns(`"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],`,
 		`{"role":"user","content":[{"type":"text","text":"say \"cache_control\":{}","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"notice"}]}`)
 	req, r := messagesAPI{}.parse([]byte(body), http.Header{"Anthropic-Version": {"2023-06-01"}}, Options{})
-	want := `{"model":"m","max_tokens":5000,"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":[{"type":"text","text":"say \"cache_control\":{}"`
-	if r != nil || req.Markers != 2 || string(req.Cached) != want {
-		t.Errorf("%+v, %d markers, cached:\n%s", r, req.Markers, req.Cached)
+	if r != nil || len(req.Marks) != 2 {
+		t.Fatalf("%+v, marks %v", r, req.Marks)
+	}
+	req.Body = []byte(body)
+	want := `{"model":"m","max_tokens":5000,"system":[{"type":"text","text":"s"`
+	if got := string(req.Unmarked()[:req.Marks[0]]); got != want {
+		t.Errorf("up to the first: %s", got)
+	}
+	want += `}],"messages":[{"role":"user","content":[{"type":"text","text":"say \"cache_control\":{}"`
+	if got := string(req.Unmarked()[:req.Marks[1]]); got != want {
+		t.Errorf("up to the second: %s", got)
 	}
 }

@@ -147,7 +147,7 @@ func (messagesAPI) parse(raw []byte, h http.Header, o Options) (Request, *refusa
 	if t.markers > maxMarkers {
 		return req, refuse("", "A maximum of 4 blocks with cache_control may be provided. Found %d.", t.markers)
 	}
-	req.Messages, req.Markers, req.Cached = t.out, t.markers, cached(raw)
+	req.Messages, req.Marks = t.out, marks(raw)
 	r := o.overflow(raw)
 	if r != nil {
 		r.message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", len(raw)/4, o.Window)
@@ -218,16 +218,18 @@ func (w *messagesWire) tools(req *Request, t *turnHistory) *refusal {
 
 var marker = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
 
-// cached is what a cache may keep: all bytes up to the last marker, without markers.
-func cached(raw []byte) []byte {
-	at := marker.FindAllIndex(raw, -1)
-	if at == nil {
-		return nil
+// marks are where the markers stand in the body without them.
+func marks(raw []byte) (out []int) {
+	removed := 0
+	for _, at := range marker.FindAllIndex(raw, -1) {
+		out = append(out, at[0]-removed)
+		removed += at[1] - at[0]
 	}
-	return marker.ReplaceAll(bytes.Clone(raw[:at[len(at)-1][0]]), nil)
+	return out
 }
 
-// Unmarked returns the body without its cache markers.
+// Unmarked returns the body without its cache markers, which may move from request to
+// request.
 func (r Request) Unmarked() []byte { return marker.ReplaceAll(bytes.Clone(r.Body), nil) }
 
 // signature is a seal that holds for one thought of one model.

@@ -29,11 +29,9 @@ type Request struct {
 	MaxTokens       int
 	ReasoningEffort string
 	CacheKey        string
-	// Cached is what a cache may keep of the body: all up to the last cache marker,
-	// without the markers themselves, which may move. Nil for APIs without markers.
-	Cached []byte
-	// Markers counts the cache markers.
-	Markers int
+	// Marks are where the cache markers stand in the body without them (Unmarked). A
+	// cache keeps all bytes up to each of them.
+	Marks []int
 }
 
 // Message is one message of a request.

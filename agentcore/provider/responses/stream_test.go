@@ -69,6 +69,8 @@ func TestAnswers(t *testing.T) {
 		{"an item of which a piece came", []string{text("on"), `{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, completed}, "one\n\ntwo", nil, llm.FinishStop},
 		{"only the end", []string{strings.Replace(completed, "[]", "["+message+"]", 1)}, "one\n\ntwo", nil, llm.FinishStop},
 		{"the end repeats what came", []string{text("one"), `{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, strings.Replace(completed, "[]", "["+message+"]", 1)}, "one\n\ntwo", nil, llm.FinishStop},
+		{"the end numbers its items otherwise", []string{`{"type":"response.output_item.done","output_index":0,"item":{"id":"r","type":"reasoning","summary":[]}}`,
+			`{"type":"response.output_item.done","output_index":1,"item":` + strings.Replace(message, `"m"`, `"n"`, 1) + `}`, strings.Replace(completed, "[]", "["+message+"]", 1)}, "one\n\ntwo", nil, llm.FinishStop},
 		{"PST-028 not streamed", []string{`{"object":"response","status":"completed","output":[` + message + `]}`}, "one\n\ntwo", nil, llm.FinishStop},
 		{"unknown events and items", []string{`{"type":"response.brand_new"}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"crystal"}}`, text("a"), completed}, "a", nil, llm.FinishStop},
 		{"a call", []string{added, args(`"{\"at\""`), args(`":1}"`), done, completed}, "", []llm.ToolCall{call}, llm.FinishToolCalls},
