@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// A row of docs/cases.md: the id of a case, and what shows that parley does not have
-// it. reference is one test of a row.
+// A row of docs/cases.md names a case, what it is, and the tests that it is met by;
+// reference is one of them. Rows at the end hold cases that are not met.
 var (
-	caseRow   = regexp.MustCompile(`^\| ([A-Z]{3}-[0-9]{3}) (.+) \| (.+) \|$`)
+	caseID    = regexp.MustCompile(`[A-Z]{3}-[0-9]{3}`)
+	caseRow   = regexp.MustCompile(`^\| [A-Z]{3}-[0-9]{3} [^|]+ \| ([^|]+) \|$`)
 	reference = regexp.MustCompile("^`([a-z/]+): ([^`/]+)(?:/([^`]+))?`$")
 )
 
@@ -29,15 +30,18 @@ func TestCases(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for i, line := range strings.Split(string(text), "\n") {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		for _, id := range caseID.FindAllString(cell, -1) {
+			if seen[id] {
+				t.Errorf("docs/cases.md:%d: %s stands here twice", i+1, id)
+			}
+			seen[id] = true
+		}
 		row := caseRow.FindStringSubmatch(line)
 		if row == nil {
 			continue
 		}
-		if seen[row[1]] {
-			t.Errorf("docs/cases.md:%d: %s stands here twice", i+1, row[1])
-		}
-		seen[row[1]] = true
-		for _, ref := range strings.Split(row[3], ", `") {
+		for _, ref := range strings.Split(row[1], ", `") {
 			m := reference.FindStringSubmatch("`" + strings.TrimPrefix(ref, "`"))
 			switch {
 			case m == nil:
@@ -48,8 +52,8 @@ func TestCases(t *testing.T) {
 				}
 			case !slices.Contains(tests[m[1]], m[2]):
 				t.Errorf("docs/cases.md:%d: there is no test %s in %s", i+1, m[2], m[1])
-			case m[3] != "" && !names[m[3]]:
-				t.Errorf("docs/cases.md:%d: no test has a part named %q", i+1, m[3])
+			case m[3] != "" && !names[m[1]+m[3]] && !names[m[3]]:
+				t.Errorf("docs/cases.md:%d: no test of %s has a part named %q", i+1, m[1], m[3])
 			}
 		}
 	}
@@ -58,14 +62,19 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// existingTests lists the tests of each package, and all texts in tests and test
-// packages, the names of their parts among them.
+// existingTests lists the tests of each package, and all texts in them, the names of
+// their parts among them, behind the package's name; those of test packages, where
+// suites live, stand alone.
 func existingTests(t *testing.T) (tests map[string][]string, names map[string]bool) {
 	t.Helper()
 	tests, names = map[string][]string{}, map[string]bool{}
 	for _, f := range sources(t) {
 		if !f.test && !isTestPackage(f.dir) {
 			continue
+		}
+		owner := f.dir
+		if isTestPackage(f.dir) {
+			owner = ""
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -76,7 +85,7 @@ func existingTests(t *testing.T) (tests map[string][]string, names map[string]bo
 			case *ast.BasicLit:
 				if n.Kind == token.STRING {
 					s, _ := strconv.Unquote(n.Value)
-					names[s] = true
+					names[owner+s] = true
 				}
 			}
 			return true
