@@ -69,7 +69,7 @@ func (c *Client) stream(ctx context.Context, req *llm.Request, emit func(llm.Eve
 	}
 	ctx, x := wire.Begin(ctx, payload)
 	defer x.End()
-	s, err := c.api.CreateChatCompletionStream(ctx, b.ChatCompletionRequest)
+	s, err := c.api.CreateChatCompletionStream(ctx, b.outline())
 	if err == nil {
 		defer s.Close()
 		err = x.Play(s.RecvRaw, newFold(req, c.dialect, c.newID), emit)

@@ -19,11 +19,26 @@ const resultImages = "Images from the tool results above:"
 const maxImage = 20 << 20
 
 // body is the request as it is sent. It adds to the library's struct what that
-// cannot say: extra fields of messages and calls, and the cache key.
+// cannot say: extra fields of messages and calls, and the cache key. Its tools are
+// those of chat completions only, since the library's are encoded several times over.
 type body struct {
 	openai.ChatCompletionRequest
 	Messages       []message `json:"messages"`
+	Tools          []tool    `json:"tools,omitempty"`
 	PromptCacheKey string    `json:"prompt_cache_key,omitempty"`
+}
+
+type tool struct {
+	Type     openai.ToolType           `json:"type"`
+	Function openai.FunctionDefinition `json:"function"`
+}
+
+// outline is what the library looks at before it sends: that there are tools, not
+// which. What it makes of it is not sent.
+func (b *body) outline() openai.ChatCompletionRequest {
+	r := b.ChatCompletionRequest
+	r.Tools = make([]openai.Tool, len(b.Tools))
+	return r
 }
 
 type message struct {
@@ -94,10 +109,7 @@ func (b *body) tools(req *llm.Request, q quirk) {
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
-		b.Tools = append(b.Tools, openai.Tool{
-			Type:     openai.ToolTypeFunction,
-			Function: &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: schema},
-		})
+		b.Tools = append(b.Tools, tool{openai.ToolTypeFunction, openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: schema}})
 	}
 	if req.NoTools && len(b.Tools) > 0 {
 		b.ToolChoice = "none"

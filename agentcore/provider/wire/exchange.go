@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +23,16 @@ const (
 // complete and ending it: the usage is still to come.
 const settleTime = 5 * time.Second
 
+// eventSize is what most events of a stream fit in; longer ones take a little longer.
+const eventSize = 1 << 10
+
 // drainTime is how long the end of a complete answer is waited for.
 const drainTime = 50 * time.Millisecond
 
 // Exchange is one request and the bytes of its answer. It belongs to one goroutine.
 type Exchange struct {
 	ctx     context.Context
-	payload []byte
+	payload []byte // nil once it was answered
 	cancel  context.CancelCauseFunc
 	watch   *watch
 	body    io.Reader
@@ -65,14 +67,15 @@ func (x *Exchange) End() { x.cancel(nil) }
 // HTTP client for libraries (openai.HTTPDoer).
 func (e *Endpoint) Do(r *http.Request) (*http.Response, error) {
 	x := r.Context().Value(exchangeKey{}).(*Exchange)
-	r.Body = io.NopCloser(bytes.NewReader(x.payload))
+	r.GetBody = func() (io.ReadCloser, error) { return &sending{x.payload}, nil }
+	r.Body, _ = r.GetBody()
 	r.ContentLength = int64(len(x.payload))
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.payload)), nil }
 	if r.Header.Get("Authorization") == "Bearer " {
 		r.Header.Del("Authorization")
 	}
 	x.watch = newWatch(e.FirstByte, e.Idle, x.cancel)
 	resp, err := e.http.Do(r)
+	x.payload = nil
 	if err != nil {
 		x.watch.stop()
 		return nil, err
@@ -85,6 +88,24 @@ func (e *Endpoint) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// sending is a payload on its way. It lets go of the bytes when they are read: the
+// response, which lives as long as the answer streams, refers to its request.
+type sending struct{ left []byte }
+
+// Read implements io.Reader.
+func (s *sending) Read(p []byte) (int, error) {
+	if len(s.left) == 0 {
+		s.left = nil
+		return 0, io.EOF
+	}
+	n := copy(p, s.left)
+	s.left = s.left[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (s *sending) Close() error { return nil }
+
 // open looks at what the server sends and replaces the body by a clean stream.
 func (x *Exchange) open(resp *http.Response) error {
 	if resp.StatusCode >= http.StatusMultipleChoices {
@@ -95,7 +116,7 @@ func (x *Exchange) open(resp *http.Response) error {
 		return Classify(resp.StatusCode, resp.Header, body)
 	}
 	closer := resp.Body
-	br := bufio.NewReader(&lively{resp.Body, x.watch})
+	br := bufio.NewReaderSize(&lively{resp.Body, x.watch}, eventSize)
 	x.body = br
 	c := &cleaner{src: br, x: x}
 	switch kind := sniff(br); kind {
