@@ -205,7 +205,7 @@ func (c *conversation) cmdResume(ctx context.Context, in invocation) {
 		c.failed(err, "resume a session")
 		return
 	}
-	c.conv = conv
+	c.become(conv)
 	c.drop(in.item)
 	c.post.add(d)
 }

@@ -67,7 +67,7 @@ func (c *conversation) run(ctx context.Context) {
 	if !c.open(ctx) {
 		return
 	}
-	defer c.account.limiter.leave(c.conv.Key.Address.Chat)
+	defer func() { c.account.limiter.leave(c.conv.Key.Address.Chat) }()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	idleSince := c.g.now()
@@ -259,7 +259,8 @@ func (c *conversation) load(ctx context.Context) bool {
 
 // take brings the goroutine's state in line with the rows.
 func (c *conversation) take(ctx context.Context, w record.Work) {
-	c.stale, c.conv, c.inbox = false, w.Conversation, w.Inbox
+	c.become(w.Conversation)
+	c.stale, c.inbox = false, w.Inbox
 	if c.compression != nil && c.compression.asked != nil {
 		c.drop(c.compression.asked.item) // its row ends with the compression
 	}
@@ -271,6 +272,16 @@ func (c *conversation) take(ctx context.Context, w record.Work) {
 	if c.turn == nil && w.Turn != nil {
 		c.recoverTurn(ctx, *w.Turn, w.Deliveries)
 	}
+}
+
+// become takes over what the conversation's row says now, of a chat that may have a
+// new id.
+func (c *conversation) become(now record.Conversation) {
+	if from, to := c.conv.Key.Address.Chat, now.Key.Address.Chat; from != to {
+		c.account.limiter.enter(to, now.Kind)
+		c.account.limiter.leave(from)
+	}
+	c.conv = now
 }
 
 // failed sorts an error of the store: without the claim the conversation ends,
@@ -385,9 +396,7 @@ func (c *conversation) dispatch(ctx context.Context, it record.InboxItem, ev cha
 		return c.edited(ctx, it, ev)
 	case chat.MessageDeleted:
 		return c.deleted(ctx, it, ev)
-	case chat.ChatMoved:
-		c.end(ctx, "the chat has moved to "+string(ev.To), record.NoEffect{}, nil, it)
-	case chat.ConnectionChanged:
+	case chat.ConnectionChanged, chat.ChatMoved:
 		c.end(ctx, "not a message", record.NoEffect{}, nil, it)
 	}
 	return true

@@ -19,7 +19,7 @@ func (c *conversation) end(ctx context.Context, reason string, e record.Effect, 
 		c.giveUp(ctx, items, err)
 		return false
 	}
-	c.conv = conv
+	c.become(conv)
 	c.drop(items...)
 	c.post.add(replies...)
 	return true
@@ -48,7 +48,7 @@ func (c *conversation) giveUp(ctx context.Context, items []record.InboxItem, cau
 		replies = append(replies, c.reply(items[0], ev.Meta(), "⚠️ An internal error kept me from handling this (reference "+ref+"). Nothing has changed."))
 	}
 	if conv, err := c.g.store.EndItems(ctx, c.fence, items, "given up: internal error "+ref, record.NoEffect{}, replies); err == nil {
-		c.conv = conv
+		c.become(conv)
 		c.drop(items...)
 		c.post.add(replies...)
 	}

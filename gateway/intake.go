@@ -24,10 +24,14 @@ func (g *Gateway) sink(a *account) chat.Sink {
 				err = g.panicked("intake", r)
 			}
 		}()
-		if ch, ok := ev.(chat.ConnectionChanged); ok {
-			a.connection(ch.State, ch.Reason)
-			g.log.Info("connection", zap.String("account", string(a.id)), zap.String("state", string(ch.State)), zap.String("reason", ch.Reason))
+		switch ev := ev.(type) { // what the platform itself reports
+		case chat.ConnectionChanged:
+			a.connection(ev.State, ev.Reason)
+			g.log.Info("connection", zap.String("account", string(a.id)), zap.String("state", string(ev.State)), zap.String("reason", ev.Reason))
 			return nil
+		case chat.ChatMoved:
+			g.log.Info("a chat has moved", zap.String("account", string(a.id)), zap.String("from", string(ev.Address.Chat)), zap.String("to", string(ev.To)))
+			return g.store.MoveChat(ctx, a.id, ev.Address.Chat, ev.To)
 		}
 		r, err := g.take(ctx, ev)
 		if err != nil {

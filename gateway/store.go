@@ -20,6 +20,9 @@ type (
 		// conversation (and its first root session), claim it for the replica if
 		// nobody alive owns it, and otherwise notify the owner.
 		Receive(ctx context.Context, r record.ReceiveRequest, gate func(record.AccessFacts) record.Verdict) (record.Receipt, error)
+		// MoveChat gives the conversations of a chat its new id and notifies their
+		// owners.
+		MoveChat(ctx context.Context, a chat.AccountID, from, to chat.ChatID) error
 	}
 
 	// Ownership is how replicas share the conversations.

@@ -112,3 +112,18 @@ func (db *DB) Conversations(ctx context.Context, limit int) ([]record.Conversati
 	})
 	return all, err
 }
+
+// MoveChat gives the conversations of a chat its new id and notifies their owners. A
+// conversation that the new chat has already stays, and its old one with it. Doing it
+// again changes nothing.
+func (db *DB) MoveChat(ctx context.Context, a chat.AccountID, from, to chat.ChatID) error {
+	return db.batch(ctx, "move a chat", func(b *pgx.Batch) {
+		b.Queue(`
+			WITH moved AS (
+				UPDATE conversations c SET chat = $3 WHERE c.account = $1 AND c.chat = $2 AND NOT EXISTS (SELECT FROM conversations n
+					WHERE n.account = c.account AND n.chat = $3 AND n.thread = c.thread AND n.participant = c.participant)
+				RETURNING c.id, c.owner)
+			SELECT pg_notify($4 || owner, id::text) FROM moved WHERE owner IS NOT NULL`,
+			text(a), text(from), text(to), replicaChannel(""))
+	})
+}

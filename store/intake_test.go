@@ -152,6 +152,33 @@ func TestConversationKeys(t *testing.T) {
 	}
 }
 
+// A group that became a supergroup keeps its conversations, whoever they are for.
+func TestMoveChat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	said := func(room chat.ChatID, from chat.Person, scope chat.Scope) record.ConversationID {
+		ev := said(string(from), "hi")
+		ev.Key, ev.Kind, ev.From.ID = chat.EventKey(record.NewID()), chat.Group, from
+		ev.Address = chat.Address{Account: "fake/main", Chat: room}
+		r := w.request(ev)
+		r.Scope = scope
+		rc, err := w.Receive(t.Context(), r, accept)
+		w.check(err)
+		return rc.Conversation.ID
+	}
+	shared, anns, other := said("old", ann, chat.ScopeThread), said("old", ann, chat.ScopePerson), said("elsewhere", ann, chat.ScopeThread)
+	bobs, early := said("old", "fake:bob", chat.ScopePerson), said("new", "fake:bob", chat.ScopePerson)
+	for range 2 { // a platform tells it again
+		w.check(w.MoveChat(t.Context(), "fake/main", "old", "new"))
+	}
+	if said("new", ann, chat.ScopeThread) != shared || said("new", ann, chat.ScopePerson) != anns || said("elsewhere", ann, chat.ScopeThread) != other {
+		t.Error("a conversation was left behind or mistaken")
+	}
+	if said("new", "fake:bob", chat.ScopePerson) != early || said("old", "fake:bob", chat.ScopePerson) != bobs {
+		t.Error("a conversation that the new chat had already was replaced")
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

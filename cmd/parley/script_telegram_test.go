@@ -22,10 +22,10 @@ var people = map[string]faketelegram.User{
 	"eve": {ID: 1003, FirstName: "Eve"},
 }
 
-var rooms = map[string]int64{"ann": 1001, "bob": 1002, "eve": 1003, "team": -1000000000100, "forum": -1000000000200}
+var rooms = map[string]int64{"ann": 1001, "bob": 1002, "eve": 1003, "team": -1000000000100, "forum": -1000000000200, "club": -300, "bigclub": -1000000000300}
 
 func openRooms(s *faketelegram.Server) {
-	for _, id := range []string{"bob", "eve", "team"} {
+	for _, id := range []string{"bob", "eve", "team", "club"} {
 		s.Open(faketelegram.Room{ID: rooms[id]})
 	}
 	s.Open(faketelegram.Room{ID: rooms["ann"], Topics: []int64{5}})
@@ -274,7 +274,7 @@ var telegramFaults = map[string]*faketelegram.Fault{
 }
 
 func cmdTelegram(ts *testscript.TestScript, neg bool, args []string) {
-	positive(ts, neg, len(args) > 0, "telegram fail|confirmed|menu|reaction|rival|block|remove|limited ...")
+	positive(ts, neg, len(args) > 0, "telegram fail|confirmed|menu|reaction|rival|upgrade|block|remove|limited ...")
 	w := worldOf(ts)
 	switch args[0] {
 	case "fail":
@@ -289,6 +289,8 @@ func cmdTelegram(ts *testscript.TestScript, neg bool, args []string) {
 		ctx, cancel := limited()
 		defer cancel()
 		ts.Check(w.telegram.Wait(ctx, func(s *faketelegram.Server) bool { return len(s.Pending()) == 0 }))
+	case "upgrade":
+		w.telegram.Migrate(rooms["club"], rooms["bigclub"], people[args[1]])
 	case "rival":
 		res, err := http.Get(w.telegram.URL() + "/bot" + w.telegram.Token() + "/getUpdates")
 		ts.Check(err)

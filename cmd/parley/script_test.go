@@ -11,10 +11,10 @@ package main
 // more.yaml if it has one; a script that has a parley.yaml brings it whole.
 //
 // There are ann, an admin, bob, who may talk to the bot, and eve, whom it does not
-// know; a group, team; and a forum with the topics 7 and 8. A PLACE is where
-// somebody writes: `ann` (to the bot alone), `ann@team`, `ann@forum/7`, and
-// `ann@ann/5`, a topic of Ann's own chat with the bot. A waiting
-// command waits for what can be seen and fails after waitLimit.
+// know; the groups team and club, which may become bigclub; and a forum with the
+// topics 7 and 8. A PLACE is where somebody writes: `ann` (to the bot alone),
+// `ann@team`, `ann@forum/7`, and `ann@ann/5`, a topic of Ann's own chat with the bot.
+// A waiting command waits for what can be seen and fails after waitLimit.
 //
 // The program:
 //
@@ -52,6 +52,7 @@ package main
 //	telegram reaction PLACE ID [EMOJI]
 //	                         wait until the bot's reaction to a message is that
 //	telegram rival           poll once, as a second process with the same token
+//	telegram upgrade PERSON  the person makes the group club the supergroup bigclub
 //	telegram block PERSON    the person blocks the bot
 //	telegram remove PLACE ID somebody removes a message
 //	telegram limited         a server that enforces the real one's rates
@@ -79,6 +80,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,9 +111,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, false) }
+
+// TestMeasuredScripts runs those that measure a time by themselves.
+func TestMeasuredScripts(t *testing.T) { runScripts(t, true) }
+
+func runScripts(t *testing.T, measured bool) {
+	all, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:   filepath.Join("testdata", "script"),
+		Files: slices.DeleteFunc(all, func(path string) bool { return strings.HasPrefix(filepath.Base(path), "stop") != measured }),
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "web": cmdWeb,
