@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"parley/store"
 )
 
@@ -129,6 +131,20 @@ func usable(t *testing.T, url string) {
 	}
 }
 
+func checkpoint(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "CHECKPOINT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Several processes and several uses in one share a server; the last one stops it.
 func TestPrivateServerIsShared(t *testing.T) {
 	t.Parallel()
@@ -189,6 +205,7 @@ func TestPrivateServerDies(t *testing.T) {
 	dir := folder(t)
 	p := dir.start(t)
 	usable(t, p.URL())
+	checkpoint(t, p.URL()) // a volatile server may lose what it has not written yet
 	if err := syscall.Kill(postmasterPID(t, p), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
