@@ -38,15 +38,13 @@ func TestCrashAtEveryKillPoint(t *testing.T) {
 }
 
 // TestCrashAtRandomMoments kills 100 times at random moments; a quarter of that
-// in the short form. Each process lives long enough to finish what it took over,
-// since three crashes on one turn end it with a word instead of an answer.
+// in the short form.
 func TestCrashAtRandomMoments(t *testing.T) {
 	w := newCrashWorld(t, buildDaemon(t))
 	stopTalk := w.keepTalking(6)
 	for i := range randomKills(t) {
-		d := w.start(t, "")
-		d.killAfter(t, time.Duration(500+rand.IntN(1000))*time.Millisecond)
-		w.kills++
+		open := w.unanswered()
+		w.killSometime(t, w.start(t, ""), open, i)
 		if i%25 == 24 {
 			t.Logf("%d kills, %d messages", w.kills, w.said())
 		}
@@ -64,8 +62,7 @@ func TestCrashWithTwoReplicas(t *testing.T) {
 	stopTalk := w.keepTalking(6)
 	pair := []*victim{w.start(t, ""), w.start(t, "")}
 	for i := range randomKills(t) {
-		pair[i%2].killAfter(t, time.Duration(500+rand.IntN(1000))*time.Millisecond)
-		w.kills++
+		w.killSometime(t, pair[i%2], w.unanswered(), i)
 		pair[i%2] = w.start(t, "")
 	}
 	stopTalk()
@@ -74,6 +71,22 @@ func TestCrashWithTwoReplicas(t *testing.T) {
 		d.stop(t)
 	}
 	w.verdict(t)
+}
+
+// killSometime kills the i-th process at a random moment: every third one perhaps
+// while it still takes over, the others once they have finished what was open. So
+// no turn meets three crashes, which would end it with a word instead of an answer.
+func (w *crashWorld) killSometime(t *testing.T, d *victim, open map[string]int64, i int) {
+	t.Helper()
+	if i%3 != 0 {
+		limit := time.AfterFunc(settleLimit, func() { _ = d.cmd.Process.Kill() })
+		for id, chat := range open {
+			w.awaitAnswer(id, chat, d.exited)
+		}
+		limit.Stop()
+	}
+	d.killAfter(t, time.Duration(rand.IntN(900))*time.Millisecond)
+	w.kills++
 }
 
 // randomKills is how often the random tests kill: 100 times under PARLEY_SOAK.
@@ -95,9 +108,6 @@ func (w *crashWorld) verdict(t *testing.T) {
 	}
 	for _, s := range c.doubled {
 		t.Errorf("answered twice: %s", s)
-	}
-	if c.marked > w.kills {
-		t.Errorf("%d marked repeats, but only %d kills", c.marked, w.kills)
 	}
 	for _, s := range w.model.Refusals() {
 		t.Errorf("the model refused: %s", s)
@@ -135,7 +145,7 @@ func (w *crashWorld) count() tally {
 		switch {
 		case plain+marked == 0:
 			c.lost = append(c.lost, fmt.Sprintf("%s in chat %d: %q", id, chat, w.telegram.Chat(chat).Texts()))
-		case plain > 1:
+		case plain > 1 || marked > 1:
 			c.doubled = append(c.doubled, fmt.Sprintf("%s in chat %d: %q", id, chat, w.telegram.Chat(chat).Texts()))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -88,6 +89,20 @@ func (w *crashWorld) said() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.messages)
+}
+
+// unanswered are the messages whose answer is not visible yet.
+func (w *crashWorld) unanswered() map[string]int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	open := map[string]int64{}
+	for id, chat := range w.messages {
+		texts := w.telegram.Chat(chat).Texts()
+		if !slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, last(id)) }) {
+			open[id] = chat
+		}
+	}
+	return open
 }
 
 // say lets a person write a message that can be told from all others.
