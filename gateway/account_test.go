@@ -44,7 +44,6 @@ func TestPanicRestartsOneAdapter(t *testing.T) {
 		<-time.After(time.Minute)
 		cancel()
 		wg.Wait()
-		synctest.Wait()
 		if broken.n != 2 || fine.n != 1 {
 			t.Errorf("the adapter that panicked ran %d times, the other %d", broken.n, fine.n)
 		}
