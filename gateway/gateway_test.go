@@ -123,7 +123,7 @@ func TestStopWhileTheModelIsSilent(t *testing.T) {
 
 func awaitRequests(t *testing.T, m *gatewaytest.Model, n int) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for len(m.Requests()) < n {

@@ -32,7 +32,7 @@ type runningTurn struct {
 	cancel  context.CancelCauseFunc
 	live    *live
 	restart chan struct{}
-	joined  time.Time // when the last message joined
+	joined  time.Time // when the last message that belongs to it was received
 	ending  string    // why it was cancelled, "" while it runs
 	steered []record.InboxItem
 	done    chan struct{}
@@ -84,7 +84,7 @@ func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev ch
 		return
 	}
 	own := ev.From.ID == t.row.Person
-	if own && !b.ranTool && c.g.now().Sub(t.joined) < joinWindow {
+	if own && !b.ranTool && it.ReceivedAt.Sub(t.joined) < joinWindow {
 		c.join(it)
 		return
 	}
@@ -108,7 +108,7 @@ func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev ch
 // and makes it again.
 func (c *conversation) join(it record.InboxItem) {
 	c.turn.steered = append(c.turn.steered, it)
-	c.turn.joined = c.g.now()
+	c.turn.joined = it.ReceivedAt
 	select {
 	case c.turn.restart <- struct{}{}:
 	default:
@@ -156,6 +156,7 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 	killpoint.Here(killpoint.TurnStarted)
 	c.drop(items...)
 	c.runTurn(ctx, t, nil, false)
+	c.turn.joined = items[len(items)-1].ReceivedAt
 }
 
 // newTurn makes the row of a turn that answers an event.

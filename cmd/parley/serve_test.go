@@ -24,7 +24,7 @@ import (
 )
 
 // waitLimit is how long a test waits for something to happen.
-const waitLimit = 30 * time.Second
+const waitLimit = 2 * time.Minute
 
 // output is a stream that can be waited on.
 type output struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // waitLimit is how long a test waits for something to happen.
-const waitLimit = 20 * time.Second
+const waitLimit = time.Minute
 
 // Post is a message of the bot as the platform shows it.
 type Post struct {
