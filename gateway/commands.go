@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -416,6 +417,9 @@ func (c *conversation) cmdWhy(ctx context.Context, in invocation) {
 		}
 	}
 	if id == "" {
+		id = c.lastSaid(ctx)
+	}
+	if id == "" {
 		c.answer(ctx, in, "Reply to a message with `/why`, and I tell what became of it.", record.NoEffect{})
 		return
 	}
@@ -429,6 +433,20 @@ func (c *conversation) cmdWhy(ctx context.Context, in invocation) {
 		return
 	}
 	c.answer(ctx, in, Explain(w), record.NoEffect{})
+}
+
+// lastSaid is the newest message that a person of this session wrote; "" if unknown.
+func (c *conversation) lastSaid(ctx context.Context) chat.MessageID {
+	rows, err := c.g.store.History(ctx, c.conv.Session)
+	if err != nil {
+		return ""
+	}
+	for _, m := range slices.Backward(rows) {
+		if m.Platform != "" {
+			return m.Platform
+		}
+	}
+	return ""
 }
 
 // Explain puts the fate of a message into words, as CommonMark.

@@ -46,8 +46,20 @@ func TestUndoRetryAndBranch(t *testing.T) {
 	if last = m.Requests()[len(m.Requests())-1]; len(last.Messages) != 5 {
 		t.Errorf("a branch has %d messages, want the whole history and one", len(last.Messages))
 	}
+	h.Say(owner, "/undo")
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "undone in the branch", func(ps []gatewaytest.Post) bool {
+		return strings.Contains(ps[len(ps)-1].Out.Text, "Taken back: “four”")
+	})
+	h.Say(owner, "/title")
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the title", func(ps []gatewaytest.Post) bool {
+		return strings.Contains(ps[len(ps)-1].Out.Text, "This session is **Side**")
+	})
+	h.Say(owner, "/why")
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the fate of the last message", func(ps []gatewaytest.Post) bool {
+		return strings.Contains(ps[len(ps)-1].Out.Text, "it is **done**")
+	})
 	h.Say(owner, "/undo 9")
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "refused", func(ps []gatewaytest.Post) bool {
-		return strings.Contains(ps[len(ps)-1].Out.Text, "Only 3 questions")
+		return strings.Contains(ps[len(ps)-1].Out.Text, "Only 2 questions")
 	})
 }

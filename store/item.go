@@ -96,7 +96,8 @@ func queueFork(b *pgx.Batch, f record.Fence, e record.Fork) {
 	b.Queue(`
 		WITH child AS (
 			INSERT INTO sessions (id, conversation_id, parent_id, root_id, fork_seq, next_seq, reason, title, model, system_prompt)
-			SELECT $2, c.id, s.id, s.root_id, $3::bigint, $3::bigint + 1, $4, $5, s.model, s.system_prompt
+			SELECT $2, c.id, s.id, s.root_id, $3::bigint, $3::bigint + 1, $4,
+				CASE WHEN $5 = '' AND $4 = 'undo' THEN s.title ELSE $5 END, s.model, s.system_prompt
 			FROM conversations c JOIN sessions s ON s.id = c.session_id WHERE c.id = $1 AND $3::bigint < s.next_seq RETURNING id),
 		moved AS (UPDATE conversations c SET session_id = child.id FROM child WHERE c.id = $1 RETURNING 1)
 		SELECT check_rows(count(*), 1) FROM moved`, f.Conversation, e.ID, e.UpTo, e.Reason, text(e.Title))
