@@ -14,6 +14,10 @@ import (
 // being worked on, and the typing notice until something is visible. They never
 // hold anything up and are never repeated.
 
+// typingAfter is how long an answer may take to begin before a notice is worth a
+// call to the platform.
+const typingAfter = 400 * time.Millisecond
+
 // typing keeps the typing notice alive until something is visible or ended is
 // closed; no notice comes after that (DEL-005).
 func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
@@ -38,15 +42,16 @@ func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
 			c.log.Debug("typing", zap.Error(err))
 		}
 	}
-	tick := time.NewTicker(ttl * 4 / 5)
-	defer tick.Stop()
+	next := time.NewTimer(min(typingAfter, ttl))
+	defer next.Stop()
 	for {
-		c.post.note(show)
 		select {
 		case <-ended:
 			return
-		case <-tick.C:
+		case <-next.C:
 		}
+		c.post.note(show)
+		next.Reset(ttl * 4 / 5)
 	}
 }
 
