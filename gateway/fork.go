@@ -112,7 +112,7 @@ func (c *conversation) cmdRetry(ctx context.Context, in invocation) {
 	for i := range msgs {
 		msgs[i].Session, msgs[i].Seq, msgs[i].Turn, msgs[i].Wire = "", 0, "", ""
 	}
-	t, err := c.g.store.StartTurn(ctx, c.fence, record.TurnStart{
+	begun, err := c.g.store.StartTurn(ctx, c.fence, record.TurnStart{
 		Turn: c.newTurn(in.from, in.from.From.ID), Items: []record.InboxItem{in.item}, Messages: msgs,
 		Fork: &record.Fork{ID: record.SessionID(record.NewID()), Reason: record.ReasonUndo, UpTo: gone[0].before},
 	})
@@ -122,6 +122,6 @@ func (c *conversation) cmdRetry(ctx context.Context, in invocation) {
 	}
 	killpoint.Here(killpoint.TurnStarted)
 	c.drop(in.item)
-	c.conv.Session = t.Session
-	c.runTurn(ctx, t, nil, false)
+	c.conv.Session = begun.Session.ID
+	c.runNew(ctx, begun)
 }

@@ -22,6 +22,8 @@ type journal struct {
 
 	mu   sync.Mutex
 	turn record.Turn // its session moves with a compression
+	// opening is what the start of the turn has read, until the turn has taken it.
+	opening *record.Started
 }
 
 var _ agentcore.Journal = (*journal)(nil)
@@ -33,11 +35,29 @@ func (j *journal) session() record.SessionID {
 }
 
 func (j *journal) Session(ctx context.Context) (record.Session, error) {
+	if o := j.opened(false); o != nil {
+		return o.Session, nil
+	}
 	return j.store.Session(ctx, j.session())
 }
 
 func (j *journal) History(ctx context.Context) ([]record.Message, error) {
+	if o := j.opened(true); o != nil {
+		return o.History, nil
+	}
 	return j.store.History(ctx, j.session())
+}
+
+// opened returns what the start of the turn has read; taken says that it is not to be
+// trusted a second time.
+func (j *journal) opened(taken bool) *record.Started {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	o := j.opening
+	if taken {
+		j.opening = nil
+	}
+	return o
 }
 
 func (j *journal) Append(ctx context.Context, msgs ...record.Message) ([]record.Message, error) {

@@ -110,5 +110,5 @@ func (c *conversation) recoverTurn(ctx context.Context, t record.Turn, ds []reco
 		c.stale = true
 		return
 	}
-	c.runTurn(ctx, t, parts, true)
+	c.resume(ctx, t, parts)
 }

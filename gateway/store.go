@@ -57,7 +57,7 @@ type (
 		// Work loads all that is open.
 		Work(ctx context.Context, f record.Fence) (record.Work, error)
 		// StartTurn appends the user rows, writes the turn and takes the inbox rows.
-		StartTurn(ctx context.Context, f record.Fence, s record.TurnStart) (record.Turn, error)
+		StartTurn(ctx context.Context, f record.Fence, s record.TurnStart) (record.Started, error)
 		// JoinTurn appends user rows to a running turn and takes their inbox rows.
 		JoinTurn(ctx context.Context, f record.Fence, t record.TurnID, items []record.InboxItem, msgs []record.Message) error
 		// SuspendTurn leaves a turn for the next owner, with a cause. One that broke

@@ -147,7 +147,7 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 	}
 	last, _ := items[len(items)-1].Event()
 	t := c.newTurn(last.Meta(), lead.Meta().From.ID)
-	t, err = c.g.store.StartTurn(ctx, c.fence, record.TurnStart{Turn: t, Items: items, Messages: msgs})
+	begun, err := c.g.store.StartTurn(ctx, c.fence, record.TurnStart{Turn: t, Items: items, Messages: msgs})
 	if err != nil {
 		c.failed(err, "start a turn")
 		c.giveUp(ctx, items, err)
@@ -155,7 +155,7 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 	}
 	killpoint.Here(killpoint.TurnStarted)
 	c.drop(items...)
-	c.runTurn(ctx, t, nil, false)
+	c.runNew(ctx, begun)
 	c.turn.joined = items[len(items)-1].ReceivedAt
 }
 
@@ -225,20 +225,32 @@ func withQuote(m chat.MessageReceived) string {
 	return b.String() + "\n" + m.Text
 }
 
-// runTurn starts the child goroutine. parts are what is posted of its live
-// message already; resumed turns go on where their rows say.
-func (c *conversation) runTurn(ctx context.Context, t record.Turn, parts []record.Delivery, resumed bool) {
+// runNew runs a turn that has just begun.
+func (c *conversation) runNew(ctx context.Context, s record.Started) {
+	j := &journal{turn: s.Turn, opening: &s}
+	c.runTurn(ctx, j, c.g.access.role(s.Turn.Person, s.Member), nil)
+}
+
+// resume goes on with a turn where its rows say. parts are what is posted of its live
+// message already.
+func (c *conversation) resume(ctx context.Context, t record.Turn, parts []record.Delivery) {
+	c.runTurn(ctx, &journal{turn: t}, c.roleOf(ctx, t.Person), parts)
+}
+
+// runTurn starts the child goroutine.
+func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role, parts []record.Delivery) {
+	t, resumed := j.turn, j.opening == nil
 	tctx, cancel := context.WithCancelCause(ctx)
 	rt := &runningTurn{row: t, cancel: cancel, restart: make(chan struct{}, 1), joined: c.g.now(), done: make(chan struct{})}
 	rt.live = newLive(c.conv, c.post.ring)
 	c.turn = rt
 	c.post.begin(t, rt.live, parts)
 	c.react(t.Address, t.Source, chat.ReactSeen)
+	j.store, j.fence, j.live, j.post, j.limits = c.g.store, c.fence, rt.live, c.post, c.account.adapter.Limits()
 	req := agentcore.Request{
-		Turn: t, TaskID: t.ID, Conversation: c.conv, Sink: rt.live, Kind: c.conv.Kind,
-		Journal: &journal{store: c.g.store, fence: c.fence, turn: t, live: rt.live, post: c.post, limits: c.account.adapter.Limits()},
-		Asker:   &asker{c: c, fence: c.fence, turn: t}, Steering: steering{c.box}, Restart: rt.restart,
-		PlatformHint: platformHint(c.account.adapter.Limits()), Role: c.roleOf(ctx, t.Person),
+		Turn: t, TaskID: t.ID, Conversation: c.conv, Sink: rt.live, Kind: c.conv.Kind, Journal: j,
+		Asker: &asker{c: c, fence: c.fence, turn: t}, Steering: steering{c.box}, Restart: rt.restart,
+		PlatformHint: platformHint(j.limits), Role: role,
 	}
 	c.log.Info("turn begins", zap.String("turn", string(t.ID)), zap.Bool("resumed", resumed))
 	c.children.Go(func() {

@@ -33,11 +33,12 @@ func oneMessage(b *testing.B, db *store.DB, r record.ReplicaID, i int) error {
 	if err != nil {
 		return err
 	}
-	turn, err := db.StartTurn(ctx, rc.Fence, record.TurnStart{Turn: record.Turn{Session: rc.Conversation.Session, Trust: record.TrustUser},
+	begun, err := db.StartTurn(ctx, rc.Fence, record.TurnStart{Turn: record.Turn{Session: rc.Conversation.Session, Trust: record.TrustUser},
 		Items: []record.InboxItem{rc.Item}, Messages: []record.Message{userRow("hello")}})
 	if err != nil {
 		return err
 	}
+	turn := begun.Turn
 	turn.State, turn.Iteration = record.TurnCalling, 1
 	if err := db.SetTurn(ctx, rc.Fence, turn); err != nil {
 		return err

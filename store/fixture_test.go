@@ -162,7 +162,7 @@ func (w *world) turn(k talk, items ...record.InboxItem) record.Turn {
 	if len(items) == 0 {
 		items = []record.InboxItem{k.Item}
 	}
-	t, err := w.StartTurn(w.t.Context(), k.fence, record.TurnStart{
+	begun, err := w.StartTurn(w.t.Context(), k.fence, record.TurnStart{
 		Turn: record.Turn{
 			Session: k.session, Person: ann, Trust: record.TrustUser, Budget: record.Budget{Initial: 10, Step: 10, Cap: 25},
 			Address: k.Conversation.Key.Address, Source: "1",
@@ -170,7 +170,7 @@ func (w *world) turn(k talk, items ...record.InboxItem) record.Turn {
 		Items: items, Messages: []record.Message{userRow("hello")},
 	})
 	w.check(err)
-	return t
+	return begun.Turn
 }
 
 func (w *world) work(f record.Fence) record.Work {

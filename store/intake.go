@@ -105,7 +105,7 @@ func (in *intake) ask(b *pgx.Batch) {
 		return
 	}
 	person := text(in.origin.From.ID)
-	b.Queue(`SELECT id, name, role, created_at FROM people WHERE id = $1`, person).Query(maybe(&in.facts.Member, scanMember))
+	b.Queue(selectMember, person).Query(maybe(&in.facts.Member, scanMember))
 	b.Queue(`SELECT EXISTS (SELECT FROM people WHERE starts_with(id, $1) AND role <> 'ignored'),
 		EXISTS (SELECT FROM pairings WHERE person = $2 AND person <> '' AND state = 'open' AND expires_at > now())`,
 		text(in.origin.Address.Account.Platform())+":", person).

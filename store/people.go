@@ -14,11 +14,13 @@ func scanMember(row pgx.Row) (m record.Member, err error) {
 	return m, err
 }
 
+const selectMember = `SELECT id, name, role, created_at FROM people WHERE id = $1`
+
 // Member returns a person's row, nil if they are unknown.
 func (db *DB) Member(ctx context.Context, p chat.Person) (*record.Member, error) {
 	var m *record.Member
 	err := db.read(ctx, "member", func(ctx context.Context) error {
-		rows, err := db.pool.Query(ctx, `SELECT id, name, role, created_at FROM people WHERE id = $1`, text(p))
+		rows, err := db.pool.Query(ctx, selectMember, text(p))
 		if err != nil {
 			return err
 		}

@@ -22,11 +22,13 @@ func scanSession(row pgx.Row) (s record.Session, err error) {
 	return s, err
 }
 
+const selectSession = `SELECT ` + sessionColumns + ` FROM sessions s WHERE s.id = $1`
+
 // Session returns one session, or record.ErrNotFound.
 func (db *DB) Session(ctx context.Context, id record.SessionID) (record.Session, error) {
 	var s record.Session
 	err := db.read(ctx, "session", func(ctx context.Context) error {
-		return one(&s, scanSession)(db.pool.QueryRow(ctx, `SELECT `+sessionColumns+` FROM sessions s WHERE s.id = $1`, id))
+		return one(&s, scanSession)(db.pool.QueryRow(ctx, selectSession, id))
 	})
 	return s, err
 }

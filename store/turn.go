@@ -55,7 +55,8 @@ func (db *DB) Work(ctx context.Context, f record.Fence) (record.Work, error) {
 // StartTurn appends the user rows, writes the turn and takes the inbox rows. It
 // fails with record.ErrConflict if a turn is running already (CON-014), or if one of
 // the rows is not received any more.
-func (db *DB) StartTurn(ctx context.Context, f record.Fence, s record.TurnStart) (record.Turn, error) {
+func (db *DB) StartTurn(ctx context.Context, f record.Fence, s record.TurnStart) (record.Started, error) {
+	var begun record.Started
 	t := s.Turn
 	if t.ID == "" {
 		t.ID = record.TurnID(record.NewID())
@@ -82,8 +83,12 @@ func (db *DB) StartTurn(ctx context.Context, f record.Fence, s record.TurnStart)
 			a.add(&m, 0)
 		}
 		queueTake(b, f, t.ID, s.Items)
+		b.Queue(selectSession, t.Session).QueryRow(one(&begun.Session, scanSession))
+		b.Queue(history, t.Session).Query(list(&begun.History, scanMessage))
+		b.Queue(selectMember, text(t.Person)).Query(maybe(&begun.Member, scanMember))
 	})
-	return t, err
+	begun.Turn = t
+	return begun, err
 }
 
 // JoinTurn appends user rows to the running turn and takes their inbox rows. It

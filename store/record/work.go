@@ -36,6 +36,17 @@ type TurnStart struct {
 	Fork     *Fork
 }
 
+// Started is a turn that has begun and what it works on, read in the transaction
+// that began it.
+type Started struct {
+	Turn    Turn
+	Session Session
+	// History is the session's messages in order, those of the turn included.
+	History []Message
+	// Member is the row of the turn's person, nil if there is none.
+	Member *Member
+}
+
 // TurnEnd ends a turn in one transaction: the final message is appended, open
 // calls get results, deliveries are written, inbox rows are done, open questions
 // of the turn are withdrawn.
