@@ -18,6 +18,8 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
+	// sayEvery is how often the log tells of something that goes on failing.
+	sayEvery = 5 * time.Second
 	// oldest is the lowest server version that has what the schema needs.
 	oldest = 130000
 )
@@ -106,7 +108,7 @@ func prepare(ctx context.Context, cc *pgx.ConnConfig, log *zap.Logger) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w (%w)", err, ctx.Err())
 		}
-		if time.Since(said) > 5*time.Second {
+		if time.Since(said) > sayEvery {
 			said = time.Now()
 			log.Warn("waiting for the database", zap.Error(err), zap.Duration("for", time.Since(began).Round(time.Second)))
 		}

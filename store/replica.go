@@ -99,7 +99,7 @@ func (r *replica) drop() {
 
 func (r *replica) run(ctx context.Context, lost func(error)) {
 	defer r.drop()
-	confirmed := time.Now()
+	confirmed, said := time.Now(), time.Time{}
 	for {
 		r.idle(ctx)
 		if ctx.Err() != nil {
@@ -111,12 +111,15 @@ func (r *replica) run(ctx context.Context, lost func(error)) {
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			confirmed = began
+			confirmed, said = began, time.Time{}
 		case time.Since(confirmed) > missedBeats*r.db.heartbeat:
 			lost(fmt.Errorf("store: the replica's lock could not be confirmed for %s: %w", time.Since(confirmed).Round(time.Second), err))
 			return
 		default:
-			r.db.log.Warn("the replica's heartbeat failed", zap.Error(err))
+			if time.Since(said) > sayEvery {
+				said = time.Now()
+				r.db.log.Warn("the replica's heartbeat failed", zap.Error(err))
+			}
 			pause(ctx, min(r.db.heartbeat, 200*time.Millisecond))
 		}
 	}
