@@ -186,7 +186,7 @@ func (t *turn) toolCall(j *job) tool.Call {
 	call := j.call
 	return tool.Call{
 		ID: call.ID, Arguments: []byte(call.Arguments), Conversation: t.row.Conversation, Key: t.req.Conversation.Key, Kind: t.req.Kind,
-		Session: t.session.ID, Root: t.session.Root, Turn: t.row.ID, Person: t.row.Person, Trust: t.row.Trust,
+		Session: t.session.ID, Root: t.session.Root, Turn: t.row.ID, Person: t.row.Person, Role: t.req.Role, Trust: t.row.Trust,
 		Progress: func(line string) { t.report(ToolProgress{Call: call, Line: clipLine(line, 200)}) },
 	}
 }

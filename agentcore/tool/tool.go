@@ -66,6 +66,7 @@ type Call struct {
 	Root         record.SessionID
 	Turn         record.TurnID
 	Person       chat.Person
+	Role         record.Role
 	Trust        record.Trust
 	// Progress shows a short line while the tool runs; never nil, never blocks.
 	Progress func(string)

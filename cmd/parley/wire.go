@@ -149,8 +149,12 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		return len(w.config.Tools.Enabled) == 0 || slices.Contains(w.config.Tools.Enabled, name)
 	}
 	var tools []tool.Tool
+	space, err := tool.NewWorkspace(workspace(w.config))
+	if err != nil {
+		return nil, err
+	}
 	if enabled("terminal") {
-		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: workspace(w.config)})
+		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space})
 		if err != nil {
 			// A container without a shell still has an agent.
 			w.log.Warn("the tool terminal is off", zap.Error(err))

@@ -124,6 +124,28 @@ type (
 	Handlers interface {
 		Routes() map[string]http.Handler
 	}
+	// Drafter shows a text that is still being written without posting a message:
+	// the platform forgets it after Limits.DraftTTL, or when a message follows. id
+	// names the draft within the chat; the same id replaces it. Errors are those of
+	// Send, and none of them needs a record: a draft is never the answer.
+	Drafter interface {
+		Draft(ctx context.Context, to Address, id int64, m Outgoing) error
+	}
+	// Threader opens a thread below a message, or in the chat if on is empty, and
+	// returns where to write. Opening it again returns the same thread.
+	Threader interface {
+		OpenThread(ctx context.Context, in Address, on MessageID, title string) (Address, error)
+	}
+	// Titler names a thread after what is talked about in it.
+	Titler interface {
+		SetTitle(ctx context.Context, at Address, title string) error
+	}
+	// HistoryReader reads what was said at an address before a message, oldest
+	// first, at most limit messages: what the bot has not been told. It is quoted to
+	// the model as untrusted.
+	HistoryReader interface {
+		History(ctx context.Context, at Address, before MessageID, limit int) ([]Quote, error)
+	}
 	// Inviter makes the link by which the owner claims the bot: opening it sends
 	// "/start CODE" from the owner's account.
 	Inviter interface {
@@ -136,10 +158,11 @@ type Reaction string
 
 // The reactions, each mapped by the adapter to what its platform allows.
 const (
-	ReactNone   Reaction = ""
-	ReactSeen   Reaction = "seen"
-	ReactDone   Reaction = "done"
-	ReactFailed Reaction = "failed"
+	ReactNone    Reaction = ""
+	ReactSeen    Reaction = "seen"    // taken in, waiting for its turn
+	ReactWorking Reaction = "working" // being answered
+	ReactDone    Reaction = "done"
+	ReactFailed  Reaction = "failed"
 )
 
 // CommandInfo is one command for a platform's menu.
@@ -182,6 +205,11 @@ type Limits struct {
 	SingleIntake bool
 	// NoButtons says that choices must be offered as text.
 	NoButtons bool
+	// DraftTTL is how long a draft stays visible.
+	DraftTTL time.Duration
+	// OwnStop says that the platform's client has a stop control of its own, which
+	// arrives as StopPressed.
+	OwnStop bool
 	// ReplyDirect says that answers in direct chats are sent as replies too.
 	ReplyDirect bool
 }

@@ -55,6 +55,8 @@ type File struct {
 	Name string `json:"name"`
 	MIME string `json:"mime,omitempty"`
 	Size int64  `json:"size,omitempty"` // bytes, 0 if unknown
+	// Voice marks a recording of speech, which stands for typed text.
+	Voice bool `json:"voice,omitempty"`
 }
 
 // Quote is a message that the sender pointed at.

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,9 +32,8 @@ const (
 
 // Deps are what the tool works with.
 type Deps struct {
-	// Workspace is the folder in which each conversation gets a folder of its own,
-	// the working folder and home of its commands. It is made when needed.
-	Workspace string
+	// Workspace holds the working folders, which are the homes of commands too.
+	Workspace tool.Workspace
 	// Now is the clock for progress lines; nil: time.Now.
 	Now func() time.Time
 }
@@ -51,7 +49,7 @@ It gets no input and no terminal, so use the non-interactive options of programs
 
 type terminal struct {
 	shell     string
-	workspace string
+	workspace tool.Workspace
 	now       func() time.Time
 }
 
@@ -60,20 +58,13 @@ func New(cfg Config, deps Deps) (tool.Tool, error) {
 	if err := errors.Join(cfg.Validate()...); err != nil {
 		return nil, err
 	}
-	if deps.Workspace == "" {
-		return nil, errors.New("terminal: no workspace folder is given")
-	}
-	workspace, err := filepath.Abs(deps.Workspace)
-	if err != nil {
-		return nil, fmt.Errorf("terminal: %w", err)
-	}
 	shell, err := exec.LookPath("bash")
 	if err != nil {
 		if shell, err = exec.LookPath("sh"); err != nil {
 			return nil, errors.New("terminal: neither bash nor sh is in PATH")
 		}
 	}
-	t := &terminal{shell: shell, workspace: workspace, now: deps.Now}
+	t := &terminal{shell: shell, workspace: deps.Workspace, now: deps.Now}
 	if t.now == nil {
 		t.now = time.Now
 	}
@@ -88,7 +79,7 @@ func (t *terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result,
 	if strings.ContainsRune(in.Command, 0) {
 		return tool.Failure("The command contains a NUL byte."), nil
 	}
-	folder, err := t.folder(c)
+	folder, err := t.workspace.Folder(c.Conversation)
 	if err != nil {
 		return tool.Failure("The working folder cannot be used: %v", err), nil
 	}
@@ -108,19 +99,6 @@ func (t *terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result,
 		return tool.Failure("The command could not be started: %v", err), nil
 	}
 	return result(ctx, end, timeout, out), nil
-}
-
-// folder makes the conversation's working folder.
-func (t *terminal) folder(c tool.Call) (string, error) {
-	name := string(c.Conversation)
-	if name == "" {
-		name = "default" // a turn without a gateway
-	}
-	if !filepath.IsLocal(name) || filepath.Base(name) != name {
-		return "", fmt.Errorf("%q is no name for a folder", name)
-	}
-	dir := filepath.Join(t.workspace, name)
-	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // environment is everything that a command inherits.

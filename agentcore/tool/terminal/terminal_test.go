@@ -31,7 +31,11 @@ type rig struct {
 func newRig(t *testing.T) rig {
 	t.Helper()
 	root := t.TempDir()
-	tl, err := New(DefaultConfig(), Deps{Workspace: root})
+	space, err := tool.NewWorkspace(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := New(DefaultConfig(), Deps{Workspace: space})
 	if err != nil {
 		t.Fatal(err)
 	}

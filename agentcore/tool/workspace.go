@@ -1,0 +1,40 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"parley/store/record"
+)
+
+// Workspace is the folder in which each conversation has a folder of its own: the
+// working folder of its commands and the root of its files. The zero value has none.
+type Workspace struct{ root string }
+
+// NewWorkspace names the folder; it is made when it is first needed.
+func NewWorkspace(folder string) (Workspace, error) {
+	if folder == "" {
+		return Workspace{}, errors.New("tool: no workspace folder is given")
+	}
+	root, err := filepath.Abs(folder)
+	if err != nil {
+		return Workspace{}, fmt.Errorf("tool: the workspace: %w", err)
+	}
+	return Workspace{root: root}, nil
+}
+
+// Folder makes a conversation's folder, for this account's eyes only, and returns
+// its absolute path. A turn without a conversation works in "default".
+func (w Workspace) Folder(c record.ConversationID) (string, error) {
+	name := string(c)
+	if name == "" {
+		name = "default"
+	}
+	if w.root == "" || !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return "", fmt.Errorf("tool: %q is no name for a folder in a workspace", name)
+	}
+	dir := filepath.Join(w.root, name)
+	return dir, os.MkdirAll(dir, 0o700)
+}
