@@ -203,15 +203,27 @@ func (t *turn) job(r *record.ToolRun) job {
 		j.refused = failure("The arguments of %s are not a JSON object, so it was not run. Send them again, completely and correctly escaped.", r.Tool)
 		return j
 	}
-	verdict, reason := t.a.deps.Policy.Decide(j.spec, t.row.Trust, t.req.Role)
-	switch verdict {
+	ruling := t.a.deps.Policy.Decide(tool.Subject{Judgement: t.judge(&j), Trust: t.row.Trust, Role: t.req.Role})
+	switch ruling.Verdict {
 	case tool.Deny:
-		j.refused = &outcome{text: "Not allowed: " + reason + ". Do not try to reach the same end otherwise.", word: "denied"}
+		j.refused = &outcome{text: "Not allowed: " + ruling.Reason + ". Do not try to reach the same end otherwise.", word: "denied"}
 	case tool.Ask:
-		t.consent(&j, reason)
+		t.consent(&j, ruling.Reason)
 	case tool.Allow:
 	}
 	return j
+}
+
+// judge asks the tool what this call does. One that panics over it is not to be
+// trusted with it.
+func (t *turn) judge(j *job) (found tool.Judgement) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.log.Error("tool panicked judging a call", zap.String("name", j.spec.Name), zap.Any("panic", r), zap.Stack("stack"))
+			found = tool.Judgement{Needs: j.spec.Needs, Danger: tool.Forbidden, Reason: "the tool cannot tell what this call does"}
+		}
+	}()
+	return tool.Judge(j.tool, t.toolCall(j))
 }
 
 // resolve finds a tool. Those that work on the turn itself are bound to it; they

@@ -297,7 +297,7 @@ func TestPolicy(t *testing.T) {
 	for mode, want := range map[tool.Verdict]string{tool.Allow: "echo", tool.Deny: "Not allowed"} {
 		b := newBench(t, func(c *agentcore.Config, d *agentcore.Deps) {
 			with(danger, configure)(c, d)
-			d.Policy = tool.Policy{Exec: mode}
+			d.Policy = tool.Policy{Mode: mode}
 		}, calls, agentcoretest.Say("done"))
 		b.run(t.Context())
 		if r := b.results(); !strings.Contains(r["d"], want) || !strings.Contains(r["c"], "only an admin") || len(b.asker.Questions()) != 0 {

@@ -77,7 +77,7 @@ func TestWhatIsSaidOfAStopStandsBelowTheTurn(t *testing.T) {
 			<-replied
 			return "ended"
 		})},
-		Policy: tool.Policy{Exec: tool.Allow},
+		Policy: tool.Policy{Mode: tool.Allow},
 	})
 	h.Platform.After(func(op string, out chat.Outgoing) error {
 		if out.Text == "⏹ Stopped." {

@@ -25,7 +25,8 @@ type Tool interface {
 // Spec declares a tool to the model and to the policy point.
 type Spec struct {
 	llm.ToolSpec
-	// Needs is what the tool touches.
+	// Needs is the most that any call of the tool touches. A tool whose calls differ
+	// implements Judged.
 	Needs Capability
 	// Parallel allows it to run beside other parallel calls of a batch.
 	Parallel bool
@@ -40,7 +41,9 @@ type Spec struct {
 // Capability is a set of what a tool touches.
 type Capability uint
 
-// The capabilities. Exec always asks before it runs, unless configured otherwise.
+// The capabilities. Reading what the conversation may see anyway is none. Exec asks
+// before it runs, unless configured otherwise or the call is judged safe; Configure
+// is for admins; an untrusted turn asks for every one of them.
 const (
 	Exec Capability = 1 << iota
 	Write

@@ -12,7 +12,6 @@ import (
 
 	"parley/agentcore/llm"
 	"parley/agentcore/tool"
-	"parley/store/record"
 )
 
 type item struct {
@@ -187,37 +186,5 @@ func TestClip(t *testing.T) {
 	}
 	if got := tool.Clip("a\x00b", 100); got != "ab" {
 		t.Errorf("NUL: %q", got)
-	}
-}
-
-func TestPolicy(t *testing.T) {
-	for name, tc := range map[string]struct {
-		policy tool.Policy
-		needs  tool.Capability
-		trust  record.Trust
-		role   record.Role
-		want   tool.Verdict
-	}{
-		"reading":                 {needs: 0, trust: record.TrustUser, role: record.RoleUser, want: tool.Allow},
-		"writing":                 {needs: tool.Write, trust: record.TrustUser, role: record.RoleUser, want: tool.Allow},
-		"commands ask":            {needs: tool.Exec, trust: record.TrustUser, role: record.RoleOwner, want: tool.Ask},
-		"unless configured":       {policy: tool.Policy{Exec: tool.Allow}, needs: tool.Exec, trust: record.TrustUser, role: record.RoleOwner, want: tool.Allow},
-		"never when untrusted":    {policy: tool.Policy{Exec: tool.Allow}, needs: tool.Exec, trust: record.TrustUntrusted, role: record.RoleOwner, want: tool.Ask},
-		"untrusted writing":       {needs: tool.Write, trust: record.TrustUntrusted, role: record.RoleOwner, want: tool.Ask},
-		"untrusted network":       {needs: tool.Network, trust: record.TrustUntrusted, role: record.RoleOwner, want: tool.Allow},
-		"schedule":                {needs: tool.Exec, trust: record.TrustSchedule, role: record.RoleUser, want: tool.Ask},
-		"configuring":             {needs: tool.Configure, trust: record.TrustUser, role: record.RoleUser, want: tool.Deny},
-		"configuring as an admin": {needs: tool.Configure, trust: record.TrustUser, role: record.RoleAdmin, want: tool.Allow},
-		"switched off":            {policy: tool.Policy{Exec: tool.Deny}, needs: tool.Exec, trust: record.TrustUser, role: record.RoleOwner, want: tool.Deny},
-		"ignored":                 {trust: record.TrustUser, role: record.RoleIgnored, want: tool.Deny},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := spec("x")
-			s.Needs = tc.needs
-			got, reason := tc.policy.Decide(s, tc.trust, tc.role)
-			if got != tc.want || (got != tool.Allow) == (reason == "") {
-				t.Errorf("got %s (%q), want %s", got, reason, tc.want)
-			}
-		})
 	}
 }

@@ -184,7 +184,7 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 	notes, skills := w.instructions()
 	deps := agentcore.Deps{
 		Model: counted{w.models, m}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set,
-		Policy: tool.Policy{Exec: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
+		Policy: tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
 		Ledger: w.db, Spending: w.config.Budgets, Recall: r, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Log: w.log, Now: time.Now,
