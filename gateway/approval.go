@@ -251,6 +251,8 @@ func (c *conversation) button(ctx context.Context, it record.InboxItem, ev chat.
 	switch {
 	case strings.HasPrefix(ev.Data, askPrefix):
 		c.askPressed(ctx, it, ev)
+	case strings.HasPrefix(ev.Data, stopPrefix):
+		c.stopPressed(ctx, it, ev)
 	case strings.HasPrefix(ev.Data, pairPrefix):
 		c.pairPressed(ctx, it, ev)
 	case strings.HasPrefix(ev.Data, commandPrefix):

@@ -41,6 +41,7 @@ type conversation struct {
 	conv  record.Conversation
 	inbox []record.InboxItem // received and not yet taken, in order
 	gone  recentRows         // taken or ended
+	acked map[int64]struct{} // waiting rows whose message shows that it was seen
 	stale bool               // the work must be loaded again before it is trusted
 
 	children    sync.WaitGroup
@@ -211,6 +212,7 @@ func (c *conversation) keep(it record.InboxItem) {
 // drop forgets rows that were taken or ended.
 func (c *conversation) drop(items ...record.InboxItem) {
 	c.gone.add(items)
+	c.unsee(items)
 	c.inbox = slices.DeleteFunc(c.inbox, func(x record.InboxItem) bool {
 		return slices.ContainsFunc(items, func(y record.InboxItem) bool { return x.Seq == y.Seq })
 	})

@@ -277,7 +277,7 @@ func TestApprovalByButton(t *testing.T) {
 	})
 	h.Say(user, "do it")
 	ps := h.Platform.Await(t, gatewaytest.Direct(user).Chat, "the card", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 0 && len(ps[len(ps)-1].Out.Buttons) > 0
+		return len(ps) > 0 && isCard(ps[len(ps)-1])
 	})
 	card := ps[len(ps)-1]
 	stranger := chat.User{ID: "test:2", Name: "Udo"}
@@ -297,7 +297,7 @@ func TestApprovalOnlyByTheRightPeople(t *testing.T) {
 	})
 	h.SayIn("room", owner, "do it")
 	ps := h.Platform.Await(t, "room", "the card", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 0 && len(ps[len(ps)-1].Out.Buttons) > 0
+		return len(ps) > 0 && isCard(ps[len(ps)-1])
 	})
 	card := ps[len(ps)-1]
 	press := func(u chat.User, key string) {
@@ -323,7 +323,7 @@ func TestStopWhileAnApprovalIsOpen(t *testing.T) {
 	h := gatewaytest.New(t, m, gatewaytest.Options{Tools: []tool.Tool{terminalLike(t, func(context.Context) string { return "no" })}})
 	h.Say(owner, "do it")
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the card", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 0 && len(ps[len(ps)-1].Out.Buttons) > 0
+		return len(ps) > 0 && isCard(ps[len(ps)-1])
 	})
 	h.Say(owner, "/stop")
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "stopped", func(ps []gatewaytest.Post) bool {

@@ -195,7 +195,9 @@ func (p *poster) layOut(lp *livePost, pic picture) []chat.Outgoing {
 	for i, t := range texts {
 		outs[i] = chat.Outgoing{Key: partKey(lp.turn.ID, lp.round, i), Text: t, Live: true, Reply: lp.turn.Reply}
 	}
-	if l := p.deps.adapter.Limits(); l.Text == 0 || l.Size(texts[0])+progressSize(pic.progress) <= l.Text {
+	l := p.deps.adapter.Limits()
+	outs[len(outs)-1].Buttons = stopButton(l, lp.turn.ID)
+	if l.Text == 0 || l.Size(texts[0])+progressSize(pic.progress) <= l.Text {
 		outs[0].Progress = pic.progress
 	}
 	if lp.marked && outs[0].Text != "" {
@@ -326,7 +328,7 @@ func partKey(t record.TurnID, round string, i int) string {
 
 // look is what decides whether a part has to be edited.
 func look(m chat.Outgoing) string {
-	return m.Text + "\x00" + fmt.Sprint(m.Progress)
+	return m.Text + "\x00" + fmt.Sprint(m.Progress, len(m.Buttons))
 }
 
 // progressSize is a generous bound on what progress lines count.

@@ -11,8 +11,9 @@ import (
 )
 
 // Ornaments are best-effort signs of life: a reaction on the message that is
-// being worked on, and the typing notice until something is visible. They never
-// hold anything up and are never repeated.
+// being worked on, or waits, and the typing notice until something is visible. They
+// never hold anything up and are never repeated. An ordinary message costs one
+// reaction before its answer and one after; "seen" is for those that have to wait.
 
 // typingAfter is how long an answer may take to begin before a notice is worth a
 // call to the platform.
@@ -52,6 +53,31 @@ func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
 		}
 		c.post.note(show)
 		next.Reset(ttl * 4 / 5)
+	}
+}
+
+// see shows once on a message that has to wait for its turn that it was taken in.
+func (c *conversation) see(it record.InboxItem, ev chat.MessageReceived) {
+	if _, done := c.acked[it.Seq]; done {
+		return
+	}
+	if c.acked == nil {
+		c.acked = map[int64]struct{}{}
+	}
+	c.acked[it.Seq] = struct{}{}
+	c.react(ev.Address, ev.Message, chat.ReactSeen)
+}
+
+// unsee takes that back from messages that do not wait any more.
+func (c *conversation) unsee(items []record.InboxItem) {
+	for _, it := range items {
+		if _, seen := c.acked[it.Seq]; !seen {
+			continue
+		}
+		delete(c.acked, it.Seq)
+		if ev, err := it.Event(); err == nil {
+			c.react(ev.Meta().Address, ev.Meta().Message, chat.ReactNone)
+		}
 	}
 }
 

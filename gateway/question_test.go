@@ -14,11 +14,14 @@ import (
 	"parley/store/record"
 )
 
+// isCard says whether a post asks something; a live message has a stop button only.
+func isCard(p gatewaytest.Post) bool { return len(p.Out.Buttons) > 0 && !p.Out.Live }
+
 // awaitCard waits for a message with buttons in the owner's chat.
 func awaitCard(t *testing.T, h *gatewaytest.Harness) gatewaytest.Post {
 	t.Helper()
 	ps := h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the card", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 0 && len(ps[len(ps)-1].Out.Buttons) > 0
+		return len(ps) > 0 && isCard(ps[len(ps)-1])
 	})
 	return ps[len(ps)-1]
 }

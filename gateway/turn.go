@@ -101,6 +101,7 @@ func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev ch
 	case BusySteer:
 		t.steered = append(t.steered, it)
 	case BusyQueue:
+		c.see(it, ev)
 	}
 }
 
@@ -154,6 +155,7 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 		return
 	}
 	killpoint.Here(killpoint.TurnStarted)
+	delete(c.acked, items[len(items)-1].Seq) // the turn's own reaction replaces it
 	c.drop(items...)
 	c.runNew(ctx, begun)
 	c.turn.joined = items[len(items)-1].ReceivedAt
@@ -245,7 +247,7 @@ func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role
 	rt.live = newLive(c.conv, c.post.ring)
 	c.turn = rt
 	c.post.begin(t, rt.live, parts)
-	c.react(t.Address, t.Source, chat.ReactSeen)
+	c.react(t.Address, t.Source, chat.ReactWorking)
 	j.store, j.fence, j.live, j.post, j.limits = c.g.store, c.fence, rt.live, c.post, c.account.adapter.Limits()
 	req := agentcore.Request{
 		Turn: t, TaskID: t.ID, Conversation: c.conv, Sink: rt.live, Kind: c.conv.Kind, Journal: j,

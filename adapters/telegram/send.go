@@ -159,7 +159,7 @@ func (a *Adapter) Typing(ctx context.Context, to chat.Address) error {
 }
 
 // reactions are emoji of Telegram's standard set; a bot may set one a message.
-var reactions = map[chat.Reaction]string{chat.ReactSeen: "👀", chat.ReactDone: "👌", chat.ReactFailed: "👎"}
+var reactions = map[chat.Reaction]string{chat.ReactSeen: "👀", chat.ReactWorking: "✍", chat.ReactDone: "👌", chat.ReactFailed: "👎"}
 
 // React implements chat.Reactor.
 func (a *Adapter) React(ctx context.Context, to chat.Address, id chat.MessageID, r chat.Reaction) error {

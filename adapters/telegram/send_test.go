@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"parley/adapters/adaptertest/faketelegram"
 	"parley/gateway/chat"
@@ -247,11 +248,11 @@ func TestReactionsTypingCommands(t *testing.T) {
 	p := fake(t)
 	a := on(t, p.Server, p.Token())
 	_, id := p.Send(alicesChat, person, "hi")
-	for r, want := range map[chat.Reaction][]string{chat.ReactSeen: {"👀"}, chat.ReactDone: {"👌"}, chat.ReactFailed: {"👎"}, chat.ReactNone: nil} {
+	for r, want := range map[chat.Reaction][]string{chat.ReactSeen: {"👀"}, chat.ReactWorking: {"✍"}, chat.ReactDone: {"👌"}, chat.ReactFailed: {"👎"}, chat.ReactNone: nil} {
 		if err := a.React(t.Context(), in("5", ""), chat.MessageID(asString(id)), r); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(len(want), len(p.Chat(alicesChat).Reactions(id))); d != "" {
+		if d := cmp.Diff(want, p.Chat(alicesChat).Reactions(id), cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%q: %v", r, p.Chat(alicesChat).Reactions(id))
 		}
 	}

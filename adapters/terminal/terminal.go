@@ -112,7 +112,7 @@ func (*Adapter) Account() chat.AccountID { return Account }
 
 // Limits implements chat.Adapter: a terminal has hardly any.
 func (*Adapter) Limits() chat.Limits {
-	return chat.Limits{EditInterval: 50 * time.Millisecond, TypingTTL: 5 * time.Second}
+	return chat.Limits{EditInterval: 50 * time.Millisecond, TypingTTL: 5 * time.Second, OwnStop: true}
 }
 
 // Interrupt is what Ctrl-C does: while the bot is at work it stops it and returns

@@ -108,7 +108,7 @@ func (*Adapter) Account() chat.AccountID { return Account }
 
 // Limits implements chat.Adapter. A page bears long texts and quick edits.
 func (*Adapter) Limits() chat.Limits {
-	return chat.Limits{Text: 100_000, EditInterval: 80 * time.Millisecond, TypingTTL: 5 * time.Second, Buttons: 100, ButtonsPerRow: 8}
+	return chat.Limits{Text: 100_000, EditInterval: 80 * time.Millisecond, TypingTTL: 5 * time.Second, Buttons: 100, ButtonsPerRow: 8, OwnStop: true}
 }
 
 // StartPath is the path and query of the URL to print: opening it signs the

@@ -180,7 +180,9 @@ func (h *Harness) SayIn(group chat.ChatID, u chat.User, text string) chat.Messag
 func (h *Harness) Press(u chat.User, p Post, data string) {
 	h.T.Helper()
 	o := h.origin(u, Direct(u), chat.Direct)
-	o.Address.Chat = p.Chat
+	if p.Chat != o.Address.Chat {
+		o.Address.Chat, o.Kind = p.Chat, chat.Group
+	}
 	o.Key = chat.EventKey("press/" + string(o.Message))
 	h.Deliver(chat.ButtonPressed{Origin: o, Data: data, Ack: string(o.Key)})
 }

@@ -37,7 +37,7 @@ type Platform struct {
 	sink      chat.Sink
 	connected chan struct{}
 	posts     []*Post
-	reactions map[chat.MessageID]chat.Reaction
+	reactions map[chat.MessageID][]chat.Reaction
 	acks      []string
 	typing    int
 	next      int
@@ -49,7 +49,7 @@ type Platform struct {
 
 // NewPlatform makes a platform.
 func NewPlatform(l chat.Limits) *Platform {
-	return &Platform{account: "test/main", limits: l, changed: make(chan struct{}), connected: make(chan struct{}), reactions: map[chat.MessageID]chat.Reaction{}}
+	return &Platform{account: "test/main", limits: l, changed: make(chan struct{}), connected: make(chan struct{}), reactions: map[chat.MessageID][]chat.Reaction{}}
 }
 
 // Fail sets what each call is answered with before it takes effect, and After
@@ -138,7 +138,7 @@ func (p *Platform) Delete(_ context.Context, _ chat.Address, id chat.MessageID) 
 func (p *Platform) React(_ context.Context, _ chat.Address, id chat.MessageID, r chat.Reaction) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reactions[id] = r
+	p.reactions[id] = append(p.reactions[id], r)
 	p.touch()
 	return nil
 }
@@ -234,10 +234,16 @@ func (p *Platform) Await(t testing.TB, of chat.ChatID, what string, ok func([]Po
 func (p *Platform) AwaitReaction(t testing.TB, id chat.MessageID, r chat.Reaction) {
 	t.Helper()
 	p.Await(t, "", "reaction "+string(r), func([]Post) bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.reactions[id] == r
+		rs := p.Reactions(id)
+		return len(rs) > 0 && rs[len(rs)-1] == r
 	})
+}
+
+// Reactions returns every reaction that was set on a person's message, in order.
+func (p *Platform) Reactions(id chat.MessageID) []chat.Reaction {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.reactions[id])
 }
 
 // Acks returns the notices that button presses were answered with.
