@@ -13,34 +13,50 @@ import (
 )
 
 // The crash test: the real program is killed with SIGKILL and started again while
-// people write to it in Telegram, and afterwards everything is counted (RST-001,
+// people write to it, and afterwards everything is counted (RST-001,
 // RST-002, RST-005, DEL-004, DEL-007, DEL-008, DEL-011, DUP-004, LIN-001).
 // `make soak` runs it for longer.
 
-// TestCrashAtEveryKillPoint kills at each point of a message's life once.
+// TestCrashAtEveryKillPoint kills at each point of a message's life once; at those
+// around what is posted, on each platform.
 func TestCrashAtEveryKillPoint(t *testing.T) {
 	bin := buildDaemon(t)
 	for _, point := range killpoint.Names {
-		t.Run(point, func(t *testing.T) {
-			w := newCrashWorld(t, bin)
-			d := w.start(t, point)
-			w.sayOneOfEachKind(d.exited)
-			if !d.died(t) {
-				t.Fatalf("the point %s was not passed", point)
-			}
-			w.kills++
-			d = w.start(t, "")
-			w.settle(t)
-			d.stop(t)
-			w.verdict(t)
-		})
+		platforms := []string{"telegram"}
+		if strings.HasPrefix(point, "live-") || strings.HasPrefix(point, "delivery-") {
+			platforms = farNames()
+		}
+		for _, platform := range platforms {
+			t.Run(point+"/"+platform, func(t *testing.T) { crashAt(t, newCrashWorld(t, bin, platform), point) })
+		}
 	}
 }
 
-// TestCrashAtRandomMoments kills 100 times at random moments; a quarter of that
-// in the short form.
+func crashAt(t *testing.T, w *crashWorld, point string) {
+	t.Helper()
+	d := w.start(t, point)
+	w.sayOneOfEachKind(d.exited)
+	if !d.died(t) {
+		t.Fatalf("the point %s was not passed", point)
+	}
+	w.kills++
+	d = w.start(t, "")
+	w.settle(t)
+	d.stop(t)
+	w.verdict(t)
+}
+
+// TestCrashAtRandomMoments kills 100 times at random moments on each platform; a
+// quarter of that in the short form.
 func TestCrashAtRandomMoments(t *testing.T) {
-	w := newCrashWorld(t, buildDaemon(t))
+	bin := buildDaemon(t)
+	for _, platform := range farNames() {
+		t.Run(platform, func(t *testing.T) { crashAtRandomMoments(t, newCrashWorld(t, bin, platform)) })
+	}
+}
+
+func crashAtRandomMoments(t *testing.T, w *crashWorld) {
+	t.Helper()
 	stopTalk := w.keepTalking(6)
 	for i := range randomKills(t) {
 		open := w.unanswered()
@@ -58,7 +74,7 @@ func TestCrashAtRandomMoments(t *testing.T) {
 
 // TestCrashWithTwoReplicas kills the replica that works; the other takes over.
 func TestCrashWithTwoReplicas(t *testing.T) {
-	w := newCrashWorld(t, buildDaemon(t))
+	w := newCrashWorld(t, buildDaemon(t), "telegram")
 	stopTalk := w.keepTalking(6)
 	pair := []*victim{w.start(t, ""), w.start(t, "")}
 	for i := range randomKills(t) {
@@ -76,12 +92,12 @@ func TestCrashWithTwoReplicas(t *testing.T) {
 // killSometime kills the i-th process at a random moment: every third one perhaps
 // while it still takes over, the others once they have finished what was open. So
 // no turn meets three crashes, which would end it with a word instead of an answer.
-func (w *crashWorld) killSometime(t *testing.T, d *victim, open map[string]int64, i int) {
+func (w *crashWorld) killSometime(t *testing.T, d *victim, open map[string]spot, i int) {
 	t.Helper()
 	if i%3 != 0 {
 		limit := time.AfterFunc(settleLimit, func() { _ = d.cmd.Process.Kill() })
-		for id, chat := range open {
-			w.awaitAnswer(id, chat, d.exited)
+		for id, p := range open {
+			w.awaitAnswer(id, p, d.exited)
 		}
 		limit.Stop()
 	}
@@ -112,8 +128,8 @@ func (w *crashWorld) verdict(t *testing.T) {
 	for _, s := range w.model.Refusals() {
 		t.Errorf("the model refused: %s", s)
 	}
-	for _, v := range w.telegram.Violations() {
-		t.Errorf("Telegram: %s", v)
+	for _, v := range w.far.violations() {
+		t.Error(v)
 	}
 }
 
@@ -129,13 +145,13 @@ func (w *crashWorld) count() tally {
 	var c tally
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, chat := range w.messages {
+	for id, p := range w.messages {
 		plain, marked := 0, 0
-		for _, m := range w.telegram.Chat(chat).Messages() {
-			if !strings.Contains(m.Text, last(id)) {
+		for _, m := range p.messages() {
+			if !strings.Contains(m.text, last(id)) {
 				continue
 			}
-			if strings.Contains(m.Text, "Possibly a repeat") {
+			if strings.Contains(m.text, "Possibly a repeat") {
 				marked++
 			} else {
 				plain++
@@ -144,9 +160,9 @@ func (w *crashWorld) count() tally {
 		c.marked += marked
 		switch {
 		case plain+marked == 0:
-			c.lost = append(c.lost, fmt.Sprintf("%s in chat %d: %q", id, chat, w.telegram.Chat(chat).Texts()))
+			c.lost = append(c.lost, fmt.Sprintf("%s:\n%s", id, transcript(p.messages())))
 		case plain > 1 || marked > 1:
-			c.doubled = append(c.doubled, fmt.Sprintf("%s in chat %d: %q", id, chat, w.telegram.Chat(chat).Texts()))
+			c.doubled = append(c.doubled, fmt.Sprintf("%s:\n%s", id, transcript(p.messages())))
 		}
 	}
 	return c
@@ -165,8 +181,8 @@ func (w *crashWorld) keepTalking(n int) (stop func()) {
 					return
 				default:
 				}
-				id := w.say(int64(1000+i), kinds[k%len(kinds)])
-				w.awaitAnswer(id, int64(1000+i), done)
+				id := w.say(1000+i, kinds[k%len(kinds)])
+				w.awaitAnswer(id, w.at(1000+i), done)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"parley/adapters/adaptertest/faketelegram"
 	"parley/agentcore/provider/providertest"
 	"parley/store/storetest"
 )
@@ -30,18 +30,21 @@ const settleLimit = 60 * time.Second
 // and one that fills the context so that it is compressed.
 var kinds = []string{"plain", "tool", "ask", "long", "fill"}
 
-// crashWorld is what surrounds the program: Telegram, a model, a database, and
+// crashWorld is what surrounds the program: a platform, a model, a database, and
 // people who write and press Allow. It outlives every process.
 type crashWorld struct {
-	bin      string
-	config   string
-	telegram *faketelegram.Server
-	model    *providertest.Server
-	kills    int
+	bin    string
+	config string
+	far    farSide
+	model  *providertest.Server
+	kills  int
+
+	watching context.Context
+	watchers sync.WaitGroup
 
 	mu       sync.Mutex
-	messages map[string]int64 // id → chat
-	pressed  map[string]bool
+	messages map[string]spot // by id, where it was said
+	chats    map[int]spot
 }
 
 // buildDaemon builds the program with the kill points armed.
@@ -55,14 +58,18 @@ func buildDaemon(t *testing.T) string {
 	return bin
 }
 
-func newCrashWorld(t *testing.T, bin string) *crashWorld {
+func newCrashWorld(t *testing.T, bin, platform string) *crashWorld {
 	t.Helper()
-	w := &crashWorld{bin: bin, messages: map[string]int64{}, pressed: map[string]bool{}}
-	w.telegram = faketelegram.New(faketelegram.WithLatency(2*time.Millisecond), faketelegram.OnChange(w.pressAllow))
-	t.Cleanup(w.telegram.Close)
+	w := &crashWorld{bin: bin, messages: map[string]spot{}, chats: map[int]spot{}}
+	w.far = farSides[platform](farOptions{latency: 2 * time.Millisecond})
+	t.Cleanup(w.far.close)
+	var end context.CancelFunc
+	w.watching, end = context.WithCancel(context.Background())
+	t.Cleanup(func() { end(); w.watchers.Wait() })
 	w.model = providertest.NewServer(t, providertest.Options{FirstToken: 20 * time.Millisecond, Rate: 4000})
 	w.model.Respond(answer)
 	w.config = filepath.Join(t.TempDir(), "parley.yaml")
+	there := w.far.settings()
 	text := fmt.Sprintf(`database: { url: %q }
 data_dir: %q
 http: { listen: "127.0.0.1:0" }
@@ -73,15 +80,40 @@ providers:
 models:
   fake/model: { context_window: 12000, max_output_tokens: 4000 }
 compression: { protect_last_n: 4 }
-access: { allow: ["telegram:*"] }
-platforms:
-  telegram: [ { name: main, token: %q, api_base: %q } ]
-  web: { enabled: false }
-`, storetest.URL(t), t.TempDir(), w.model.BaseURL(), w.telegram.Token(), w.telegram.URL())
+access: { allow: [%q] }
+platforms: { web: { enabled: false }, %s }
+`, storetest.URL(t), t.TempDir(), w.model.BaseURL(), there.everybody, there.expanded())
 	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// at is the direct chat of the n-th Pat, who presses Allow on every card there.
+func (w *crashWorld) at(n int) spot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.chats[n]; p != nil {
+		return p
+	}
+	p, err := w.far.place(fmt.Sprintf("#%d", n))
+	if err != nil {
+		panic(err)
+	}
+	w.chats[n] = p
+	pressed := map[string]bool{}
+	w.watchers.Go(func() {
+		_ = p.wait(w.watching, func() bool { // ends with the world
+			for _, m := range p.messages() {
+				if m.has("Allow") && !pressed[m.id] {
+					pressed[m.id] = true
+					p.press(m.id, "Allow")
+				}
+			}
+			return false
+		})
+	})
+	return p
 }
 
 // said returns how many messages people have written.
@@ -92,26 +124,31 @@ func (w *crashWorld) said() int {
 }
 
 // unanswered are the messages whose answer is not visible yet.
-func (w *crashWorld) unanswered() map[string]int64 {
+func (w *crashWorld) unanswered() map[string]spot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	open := map[string]int64{}
-	for id, chat := range w.messages {
-		texts := w.telegram.Chat(chat).Texts()
-		if !slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, last(id)) }) {
-			open[id] = chat
+	open := map[string]spot{}
+	for id, p := range w.messages {
+		if !shows(p, last(id)) {
+			open[id] = p
 		}
 	}
 	return open
 }
 
-// say lets a person write a message that can be told from all others.
-func (w *crashWorld) say(chat int64, kind string) string {
+// shows says whether a visible message of the bot has the text.
+func shows(p spot, text string) bool {
+	return slices.ContainsFunc(p.messages(), func(m shown) bool { return strings.Contains(m.text, text) })
+}
+
+// say lets the n-th Pat write a message that can be told from all others.
+func (w *crashWorld) say(n int, kind string) string {
+	p := w.at(n)
 	w.mu.Lock()
-	id := fmt.Sprintf("m%dx%d", chat, len(w.messages))
-	w.messages[id] = chat
+	id := fmt.Sprintf("m%dx%d", n, len(w.messages))
+	w.messages[id] = p
 	w.mu.Unlock()
-	w.telegram.Send(chat, faketelegram.User{ID: chat, FirstName: "Pat"}, kind+" "+id)
+	p.say(saying{text: kind + " " + id})
 	return id
 }
 
@@ -119,31 +156,12 @@ func (w *crashWorld) say(chat int64, kind string) string {
 // chat until it is compressed, or the process is gone.
 func (w *crashWorld) sayOneOfEachKind(gone <-chan struct{}) {
 	for i, k := range kinds[:4] {
-		w.say(int64(2000+i), k)
+		w.say(2000+i, k)
 	}
 	for range 8 {
-		if !w.awaitAnswer(w.say(2100, "fill"), 2100, gone) {
+		if !w.awaitAnswer(w.say(2100, "fill"), w.at(2100), gone) {
 			return
 		}
-	}
-}
-
-// pressAllow presses Allow on every card that appears.
-func (w *crashWorld) pressAllow(c faketelegram.Change) {
-	if c.Kind != faketelegram.MessageSent {
-		return
-	}
-	m, ok := w.telegram.Chat(c.Chat).Message(c.Message)
-	if !ok || len(m.Keyboard) == 0 || m.Keyboard[0][0].Text != "Allow" {
-		return
-	}
-	data := m.Keyboard[0][0].Data
-	w.mu.Lock()
-	again := w.pressed[data]
-	w.pressed[data] = true
-	w.mu.Unlock()
-	if !again {
-		w.telegram.Press(c.Chat, c.Message, data, faketelegram.User{ID: c.Chat, FirstName: "Pat"})
 	}
 }
 
@@ -192,7 +210,7 @@ func last(id string) string { return "end-" + id + "." }
 
 // awaitAnswer returns when the answer's last word is visible in a message that is
 // no longer being written to, or done is closed.
-func (w *crashWorld) awaitAnswer(id string, chat int64, done <-chan struct{}) bool {
+func (w *crashWorld) awaitAnswer(id string, p spot, done <-chan struct{}) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -202,14 +220,7 @@ func (w *crashWorld) awaitAnswer(id string, chat int64, done <-chan struct{}) bo
 		case <-ctx.Done():
 		}
 	}()
-	return w.telegram.Chat(chat).Wait(ctx, func(c *faketelegram.Chat) bool {
-		for _, m := range c.Messages() {
-			if strings.Contains(m.Text, last(id)) {
-				return true
-			}
-		}
-		return false
-	}) == nil
+	return p.wait(ctx, func() bool { return shows(p, last(id)) }) == nil
 }
 
 // settle waits until every message is answered.
@@ -219,13 +230,10 @@ func (w *crashWorld) settle(t *testing.T) {
 	limit := time.AfterFunc(settleLimit, func() { close(done) })
 	defer limit.Stop()
 	w.mu.Lock()
-	messages := make(map[string]int64, len(w.messages))
-	for id, chat := range w.messages {
-		messages[id] = chat
-	}
+	messages := maps.Clone(w.messages)
 	w.mu.Unlock()
-	for id, chat := range messages {
-		if !w.awaitAnswer(id, chat, done) {
+	for id, p := range messages {
+		if !w.awaitAnswer(id, p, done) {
 			t.Errorf("no answer to %s within %s", id, settleLimit)
 		}
 	}

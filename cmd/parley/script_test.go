@@ -1,20 +1,25 @@
 package main
 
-// The scripts in testdata/script run the real program against a strict Bot API
-// server, a strict OpenAI server and a real PostgreSQL. Each has a world of its own,
+// The scripts in testdata/script run the real program against a strict fake of a
+// platform, a strict OpenAI server and a real PostgreSQL. Each has a world of its own,
 // and its first line says what it shows. At the end of every script all daemons are
-// stopped, and then: the model server has refused no request, the Bot API server has
-// seen nothing that a correct client does not do, no work is open in the database,
-// and no log shows a secret.
+// stopped, and then: the model server has refused no request, the platform has seen
+// nothing that a correct client does not do, no work is open in the database, and no
+// log shows a secret.
 //
-// The configuration is testdata/script/parley.yaml, followed by the script's own
-// more.yaml if it has one; a script that has a parley.yaml brings it whole.
+// A script runs on Telegram, or on the platforms that a line of it names:
+// "# platforms: all", or "# platforms: NAME..."; of these, a line may be for one
+// alone: "[NAME] ...". `go test -run 'TestScripts/NAME'` runs those of one platform.
+//
+// The configuration is testdata/script/parley.yaml with the platform, followed by the
+// script's own more.yaml if it has one; a script that has a parley.yaml brings it
+// whole.
 //
 // There are ann, an admin, bob, who may talk to the bot, and eve, whom it does not
-// know; the groups team and club, which may become bigclub; and a forum with the
-// topics 7 and 8. A PLACE is where somebody writes: `ann` (to the bot alone),
-// `ann@team`, `ann@forum/7`, and `ann@ann/5`, a topic of Ann's own chat with the bot.
-// A waiting command waits for what can be seen and fails after waitLimit.
+// know, whose ids are $ANN, $BOB and $EVE; to mention the bot is $BOT. A PLACE is
+// where somebody writes: `ann` (to the bot alone), `ann@team` (a room), and what else
+// the platform has: see farTelegram and its like. A waiting command waits for what can
+// be seen and fails after waitLimit.
 //
 // The program:
 //
@@ -29,13 +34,14 @@ package main
 //	web say TEXT, web sees PATTERN
 //	                         write in the web chat, wait until it shows something
 //
-// Telegram:
+// People:
 //
 //	say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-photo] [-times N] TEXT
 //	                         write a message, which is $message
 //	edit PLACE ID TEXT       change it
+//	remove PLACE ID          remove a message, the bot's too
+//	again PLACE ID           deliver a message once more
 //	press PLACE LABEL        wait for a button of that label and press the newest
-//	update FILE              deliver an update as it is
 //	[!] sees PLACE PATTERN   wait until a message of the bot says so, which is
 //	                         $answer, its first group $match; with !, none does now
 //	answers PLACE PATTERN    the same, and wait until nothing is being done any more:
@@ -45,17 +51,22 @@ package main
 //	halt PLACE               send /stop, and measure until the turn has ended in the
 //	                         database, or where none runs until the chat says so:
 //	                         less than stopLimit
-//	telegram fail METHOD FAULT...
-//	                         make the next calls go wrong: 429, 502, 401, cut, lost
-//	telegram confirmed       wait until the bot has taken in all updates
+//	reaction PLACE ID STATE  wait until the bot's reaction to a message is that: seen,
+//	                         working, done, failed, none
+//
+// The platform:
+//
+//	confirmed                wait until the bot has taken in all that was written
+//	fail CALL FAULT...       make the next calls go wrong: see farSide.fail
+//	limited                  a server that enforces the real one's rates
+//
+// Telegram alone:
+//
+//	telegram update FILE     deliver an update as it is
 //	telegram menu COMMAND    wait until the command menu has it
-//	telegram reaction PLACE ID [EMOJI]
-//	                         wait until the bot's reaction to a message is that
 //	telegram rival           poll once, as a second process with the same token
 //	telegram upgrade PERSON  the person makes the group club the supergroup bigclub
 //	telegram block PERSON    the person blocks the bot
-//	telegram remove PLACE ID somebody removes a message
-//	telegram limited         a server that enforces the real one's rates
 //
 // The model, which answers by its keywords (providertest.Keywords):
 //
@@ -77,6 +88,8 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -89,7 +102,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/zap"
 
-	"parley/adapters/adaptertest/faketelegram"
 	"parley/agentcore/provider/providertest"
 	"parley/store"
 	"parley/store/storetest"
@@ -117,26 +129,70 @@ func TestScripts(t *testing.T) { runScripts(t, false) }
 func TestMeasuredScripts(t *testing.T) { runScripts(t, true) }
 
 func runScripts(t *testing.T, measured bool) {
+	commands := map[string]func(*testscript.TestScript, bool, []string){
+		"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "web": cmdWeb,
+		"say": cmdSay, "edit": cmdEdit, "remove": cmdRemove, "again": cmdAgain, "press": cmdPress,
+		"sees": cmdSees, "answers": cmdAnswers, "chat": cmdChat, "halt": cmdHalt, "reaction": cmdReaction,
+		"confirmed": cmdConfirmed, "fail": cmdFail, "limited": cmdLimited,
+		"model": cmdModel, "sql": cmdSQL, "await": cmdAwait, "database": cmdDatabase,
+	}
+	for _, name := range farNames() {
+		commands[name] = cmdOwn(name)
+	}
+	for _, platform := range farNames() {
+		t.Run(platform, func(t *testing.T) {
+			if !measured {
+				t.Parallel()
+			}
+			files := slices.DeleteFunc(scriptsOf(t, platform), func(path string) bool { return strings.HasPrefix(filepath.Base(path), "stop") != measured })
+			if len(files) == 0 {
+				t.Fatal("no scripts")
+			}
+			testscript.Run(t, testscript.Params{
+				Files:     files,
+				Setup:     func(e *testscript.Env) error { return setUp(e, platform) },
+				Condition: func(name string) (bool, error) { return name == platform, knownPlatform(name) },
+				Cmds:      commands,
+			})
+		})
+	}
+}
+
+var platformsLine = regexp.MustCompile(`(?m)^# platforms: (.+)$`)
+
+// scriptsOf are the scripts that run on a platform.
+func scriptsOf(t *testing.T, platform string) []string {
+	t.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Files: slices.DeleteFunc(all, func(path string) bool { return strings.HasPrefix(filepath.Base(path), "stop") != measured }),
-		Setup: setUp,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "web": cmdWeb,
-			"say": cmdSay, "edit": cmdEdit, "press": cmdPress, "update": cmdUpdate, "sees": cmdSees, "answers": cmdAnswers, "chat": cmdChat, "halt": cmdHalt, "telegram": cmdTelegram,
-			"model": cmdModel, "sql": cmdSQL, "await": cmdAwait, "database": cmdDatabase,
-		},
+	return slices.DeleteFunc(all, func(path string) bool {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := []string{"telegram"}
+		if line := platformsLine.FindSubmatch(text); line != nil {
+			named = strings.Fields(string(line[1]))
+		}
+		return !slices.Contains(named, platform) && !slices.Contains(named, "all")
 	})
+}
+
+func knownPlatform(name string) error {
+	if farSides[name] == nil {
+		return fmt.Errorf("there is no platform %s", name)
+	}
+	return nil
 }
 
 // world is everything around one script.
 type world struct {
 	t        testing.TB
 	dir      string
-	telegram *faketelegram.Server
+	platform string
+	far      farSide
 	model    *providertest.Server
 	models   []*providertest.Server // all that there were
 	url      string                 // of the database
@@ -151,20 +207,18 @@ type worldKey struct{}
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
 // setUp makes a script's world.
-func setUp(e *testscript.Env) error {
-	w := &world{t: e.T().(testing.TB), dir: e.WorkDir, daemons: map[string]*scriptDaemon{}}
+func setUp(e *testscript.Env, platform string) error {
+	w := &world{t: e.T().(testing.TB), dir: e.WorkDir, platform: platform, daemons: map[string]*scriptDaemon{}}
 	e.Values[worldKey{}] = w
+	w.far = farSides[platform](farOptions{})
 	if err := w.configure(); err != nil {
 		return err
 	}
-	w.telegram = faketelegram.New()
-	openRooms(w.telegram)
 	w.startModel(providertest.Options{})
 	w.url = storetest.URL(w.t)
-	for name, value := range map[string]string{
-		"HOME": e.WorkDir, "DB": w.url, "KEY": modelKey, "MODEL": w.model.BaseURL(), "TOKEN": w.telegram.Token(),
-		"TELEGRAM": w.telegram.URL(), "BOT": "@" + w.telegram.BotUsername(),
-	} {
+	variables := w.far.settings().variables
+	maps.Copy(variables, map[string]string{"HOME": e.WorkDir, "DB": w.url, "KEY": modelKey, "MODEL": w.model.BaseURL()})
+	for name, value := range variables {
 		e.Setenv(name, value)
 	}
 	e.Defer(w.end)
@@ -185,7 +239,8 @@ func (w *world) configure() error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return os.WriteFile(path, append(base, more...), 0o600)
+	platform := fmt.Sprintf("platforms: { %s }\n", w.far.settings().platform)
+	return os.WriteFile(path, slices.Concat(base, []byte(platform), more), 0o600)
 }
 
 // end stops everything and checks what every script must leave behind.
@@ -199,7 +254,7 @@ func (w *world) end() {
 			w.t.Errorf("the daemon %s ended with code %d", name, code)
 		}
 		said := d.log.String() + d.out.String()
-		for _, secret := range []string{modelKey, w.telegram.Token()} {
+		for _, secret := range append(w.far.settings().secrets, modelKey) {
 			if strings.Contains(said, secret) {
 				w.t.Errorf("the daemon %s tells a secret", name)
 			}
@@ -210,8 +265,8 @@ func (w *world) end() {
 			w.t.Errorf("the model server refused a request: %s", r)
 		}
 	}
-	for _, v := range w.telegram.Violations() {
-		w.t.Errorf("the Bot API server: %s", v)
+	for _, v := range w.far.violations() {
+		w.t.Error(v)
 	}
 	if !failed && len(w.daemons) > 0 {
 		w.nothingOpen()
@@ -222,7 +277,7 @@ func (w *world) end() {
 	if w.conn != nil {
 		_ = w.conn.Close(context.Background())
 	}
-	w.telegram.Close()
+	w.far.close()
 	w.model.Close()
 	if w.private != nil {
 		w.stopPrivate()
@@ -247,8 +302,13 @@ func (w *world) dump() {
 	for name, d := range w.daemons {
 		w.t.Logf("log of %s:\n%s", name, tail(d.log.String(), 80))
 	}
-	for name, id := range rooms {
-		if said := transcript(w.telegram.Chat(id).Messages()); said != "" {
+	for _, name := range w.far.settings().places {
+		p, err := w.far.place(name)
+		if err != nil {
+			w.t.Error(err)
+			continue
+		}
+		if said := transcript(p.messages()); said != "" {
 			w.t.Logf("the bot in %s:\n%s", name, tail(said, 60))
 		}
 	}
@@ -264,16 +324,16 @@ func tail(text string, lines int) string {
 	return strings.Join(all, "\n")
 }
 
-// visible are the variables that the program may see.
+// visible are the variables that the program may see, besides the platform's.
 var visible = []string{
-	"HOME", "DB", "KEY", "MODEL", "TOKEN", "TELEGRAM", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
+	"HOME", "DB", "KEY", "MODEL", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
 	"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN",
 }
 
 // surroundings are the variables of a script as they are now.
 func surroundings(ts *testscript.TestScript) environment {
 	env := environment{}
-	for _, name := range visible {
+	for _, name := range slices.AppendSeq(slices.Clone(visible), maps.Keys(worldOf(ts).far.settings().variables)) {
 		if v := ts.Getenv(name); v != "" {
 			env[name] = v
 		}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"testing"
 	"time"
 
-	"parley/adapters/adaptertest/faketelegram"
 	"parley/agentcore/provider/providertest"
 )
 
@@ -16,7 +15,7 @@ import (
 // turn is suspended; the next start tells the model that the command may have had an
 // effect, does not run it again, and the person gets an answer.
 func TestCommandThatEndsParley(t *testing.T) {
-	w := newCrashWorld(t, buildDaemon(t))
+	w := newCrashWorld(t, buildDaemon(t), "telegram")
 	file, err := os.OpenFile(w.config, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -34,9 +33,9 @@ func TestCommandThatEndsParley(t *testing.T) {
 		}
 		return call("terminal", `{"command":"echo once >> `+runs+`; kill $PPID; sleep 60"}`)
 	})
-	const pat = 7
+	pat := w.at(7)
 	first := w.start(t, "")
-	w.telegram.Send(pat, faketelegram.User{ID: pat, FirstName: "Pat"}, "restart yourself")
+	pat.say(saying{text: "restart yourself"})
 	select {
 	case <-first.exited:
 	case <-time.After(settleLimit):
@@ -45,12 +44,9 @@ func TestCommandThatEndsParley(t *testing.T) {
 	second := w.start(t, "")
 	ctx, cancel := context.WithTimeout(t.Context(), settleLimit)
 	defer cancel()
-	told := func(c *faketelegram.Chat) bool {
-		m, ok := c.Last()
-		return ok && strings.Contains(m.Text, "I was told: ") && strings.Contains(m.Text, "Whether it took effect is not known")
-	}
-	if err := w.telegram.Chat(pat).Wait(ctx, told); err != nil {
-		t.Errorf("the chat shows %q:\n%s", w.telegram.Chat(pat).Texts(), second.log)
+	told := regexp.MustCompile(`I was told: (?s:.*)Whether it took effect is not known`)
+	if err := pat.wait(ctx, func() bool { return told.MatchString(transcript(pat.messages())) }); err != nil {
+		t.Errorf("the chat shows %q:\n%s", transcript(pat.messages()), second.log)
 	}
 	second.stop(t)
 	if b, err := os.ReadFile(runs); err != nil || string(b) != "once\n" {

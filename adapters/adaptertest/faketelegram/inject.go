@@ -68,6 +68,13 @@ func (s *Server) Edit(chatID, messageID int64, text string) (updateID int64) {
 	return s.enqueue(update{kind: "edited_message", chat: chatID, message: messageID}, m)
 }
 
+// Again delivers a person's message in a further update, as it is now (DUP-004).
+func (s *Server) Again(chatID, messageID int64) (updateID int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enqueue(update{kind: "message", chat: chatID, message: messageID}, s.known(chatID, messageID))
+}
+
 // known finds the message that a test speaks of; there must be one.
 func (s *Server) known(chatID, messageID int64) *message {
 	if c := s.world.chats[chatID]; c != nil {
