@@ -55,6 +55,6 @@ func (a *Agent) currentTime() (tool.Tool, error) {
 		}
 		now := a.deps.Now().In(loc)
 		_, week := now.ISOWeek()
-		return tool.Result{Text: fmt.Sprintf("%s (week %d)", now.Format("Monday, 2 January 2006, 15:04:05 -07:00 MST"), week)}, nil
+		return tool.Result{Text: fmt.Sprintf("%s (week %d)", now.Format("Monday, 2 January 2006, 15:04:05 -07:00"), week)}, nil
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"parley/agentcore/llm"
 	"parley/agentcore/tool"
 	"parley/gateway/killpoint"
 	"parley/store/record"
@@ -226,15 +225,6 @@ func (a *Agent) runTool(ctx context.Context, j job, c tool.Call, limit int) (o o
 		o.text = "(no output)"
 	}
 	return o
-}
-
-// summary is a call in one line.
-func summary(c llm.ToolCall) string {
-	args := strings.Trim(strings.TrimSpace(c.Arguments), "{}")
-	if args == "" {
-		return c.Name
-	}
-	return c.Name + " " + clipLine(args, 100)
 }
 
 // clipLine makes one bounded line of a text.

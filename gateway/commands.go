@@ -256,7 +256,7 @@ func (c *conversation) cmdStatus(ctx context.Context, in invocation) {
 	switch {
 	case c.turn != nil:
 		s := c.turn.live.busy()
-		fmt.Fprintf(&b, "**Working** (%s for %s)", s.state, now.Sub(s.since).Round(time.Second))
+		fmt.Fprintf(&b, "**Working** (%s, for %s)", stateWords(s.state), now.Sub(s.since).Round(time.Second))
 		if s.tool != "" {
 			fmt.Fprintf(&b, "\nTool: %s, for %s", inert(s.tool), now.Sub(s.toolSince).Round(time.Second))
 		}
@@ -279,6 +279,24 @@ func (c *conversation) cmdStatus(ctx context.Context, in invocation) {
 	}
 	b.WriteString(c.contextLine(ctx))
 	c.answer(ctx, in, b.String(), record.NoEffect{})
+}
+
+// stateWords says what a turn in that state does.
+func stateWords(s record.TurnState) string {
+	switch s {
+	case record.TurnPreparing:
+		return "getting ready"
+	case record.TurnCompressing:
+		return "folding the conversation into a summary"
+	case record.TurnCalling:
+		return "the model is at it"
+	case record.TurnApproving:
+		return "waiting for an answer to my question"
+	case record.TurnActing:
+		return "using tools"
+	case record.TurnSuspended, record.TurnDone, record.TurnInterrupted, record.TurnExhausted, record.TurnFailed:
+	}
+	return "ending"
 }
 
 // contextLine tells the session and how full its context was last.
@@ -346,7 +364,8 @@ func (c *conversation) cmdModel(ctx context.Context, in invocation) {
 
 func (c *conversation) cmdVerbose(ctx context.Context, in invocation) {
 	levels := map[string]string{
-		"off": "Tools work silently.", "new": "Each tool call is one line while I work.", "all": "Tool calls are shown with their results while I work.",
+		"off": "Tools work silently.", "new": "Each tool call is one line while I work, and is gone at the end.",
+		"all": "Tool calls are shown with their results while I work; one line at the end says how many there were.",
 	}
 	level := strings.ToLower(in.args)
 	text, ok := levels[level]
@@ -364,7 +383,8 @@ func (c *conversation) cmdReasoning(ctx context.Context, in invocation) {
 	case "hide", "off":
 		c.answer(ctx, in, "The model's thinking is hidden.", record.ShowReasoning{On: false})
 	default:
-		c.answer(ctx, in, "`/reasoning show` or `/reasoning hide`.", record.NoEffect{})
+		state := map[bool]string{true: "shown while it works", false: "hidden"}[c.conv.Reasoning]
+		c.answer(ctx, in, "The model's thinking is "+state+". `/reasoning show` or `/reasoning hide` changes it.", record.NoEffect{})
 	}
 }
 

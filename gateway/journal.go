@@ -119,7 +119,11 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 	j.mu.Lock()
 	t := j.turn
 	j.mu.Unlock()
-	e.Deliveries = append(e.Deliveries, finals(t, text, f, j.limits)...)
+	ds := finals(t, text, f, j.limits)
+	if trace := j.live.trace(); text != "" && fits(ds[0].Out.Text, trace, j.limits) {
+		ds[0].Out.Progress = trace
+	}
+	e.Deliveries = append(e.Deliveries, ds...)
 	for i := range e.Messages {
 		e.Messages[i].Turn = t.ID
 	}

@@ -22,14 +22,18 @@ type live struct {
 	reasoning bool
 	changed   func() // rings the poster
 
+	begun time.Time
+
 	mu      sync.Mutex
 	text    strings.Builder
+	said    string // what stood beside tool calls, until new text comes
 	thought string
 	lines   []string
 	hidden  int    // progress lines that scrolled away
 	waiting string // a visible status
 	state   record.TurnState
 	tools   []runningTool
+	steps   int // tool calls that have ended
 	ranTool bool
 	since   time.Time
 	version int
@@ -47,7 +51,7 @@ type runningTool struct {
 }
 
 func newLive(c record.Conversation, changed func()) *live {
-	return &live{verbose: c.Verbose, reasoning: c.Reasoning, changed: changed, state: record.TurnPreparing, since: time.Now()}
+	return &live{verbose: c.Verbose, reasoning: c.Reasoning, changed: changed, state: record.TurnPreparing, begun: time.Now(), since: time.Now()}
 }
 
 // Emit implements agentcore.Sink.
@@ -76,7 +80,7 @@ func (l *live) rest() {
 func (l *live) apply(ev agentcore.Event) bool {
 	switch ev := ev.(type) {
 	case agentcore.StreamDelta:
-		l.waiting = ""
+		l.waiting, l.said = "", ""
 		l.text.WriteString(ev.Text)
 		return true
 	case agentcore.StreamReset:
@@ -103,11 +107,16 @@ func (l *live) apply(ev agentcore.Event) bool {
 }
 
 // step folds the text beside tool calls into a progress line: only the final text
-// stays.
+// stays. Where there are no such lines it stands as it is, complete, until new text
+// comes.
 func (l *live) step(ev agentcore.Step) bool {
 	l.text.Reset()
 	l.thought = ""
-	if s := firstLine(ev.Text); s != "" && l.verbose != record.VerboseOff {
+	switch s := firstLine(ev.Text); {
+	case s == "":
+	case l.verbose == record.VerboseOff:
+		l.said = ev.Text
+	default:
 		l.addLine("💬 " + clip(s, 160))
 	}
 	return true
@@ -138,6 +147,7 @@ func (l *live) toolFinished(ev agentcore.ToolFinished) bool {
 		}
 		return s
 	})
+	l.steps++
 	l.tools = slices.DeleteFunc(l.tools, func(t runningTool) bool { return t.id == ev.Call.ID })
 	return shown
 }
@@ -185,6 +195,7 @@ type picture struct {
 	version  int
 	text     string
 	progress []string
+	writing  bool // the text is being written, not one that a tool call followed
 }
 
 // news says whether there is something to show that an earlier version did not. It
@@ -193,14 +204,17 @@ func (l *live) news(since int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.resting = false
-	return l.version != since && (l.text.Len() > 0 || len(l.lines) > 0 || l.thought != "" || l.waiting != "")
+	return l.version != since && (l.text.Len() > 0 || l.said != "" || len(l.lines) > 0 || l.thought != "" || l.waiting != "")
 }
 
 // show takes a snapshot for the poster.
 func (l *live) show() picture {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := picture{version: l.version, text: l.text.String()}
+	p := picture{version: l.version, text: l.text.String(), writing: l.text.Len() > 0}
+	if !p.writing {
+		p.text = l.said
+	}
 	if l.hidden > 0 {
 		p.progress = append(p.progress, "…")
 	}
@@ -212,6 +226,17 @@ func (l *live) show() picture {
 		p.progress = append(p.progress, "⏳ "+l.waiting)
 	}
 	return p
+}
+
+// trace is the line to which a turn's progress is folded at its end: at the level
+// "all" people see how much was done for the answer, else nothing of it stays.
+func (l *live) trace() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.verbose != record.VerboseAll || l.steps == 0 {
+		return nil
+	}
+	return []string{"⚙ " + plural(l.steps, "step") + " · " + time.Since(l.begun).Round(time.Second).String()}
 }
 
 // busyWith is for /status and for the busy modes.

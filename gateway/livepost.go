@@ -197,7 +197,7 @@ func (p *poster) layOut(lp *livePost, pic picture) []chat.Outgoing {
 	}
 	l := p.deps.adapter.Limits()
 	outs[len(outs)-1].Buttons = stopButton(l, lp.turn.ID)
-	if l.Text == 0 || l.Size(texts[0])+progressSize(pic.progress) <= l.Text {
+	if fits(texts[0], pic.progress, l) {
 		outs[0].Progress = pic.progress
 	}
 	if lp.marked && outs[0].Text != "" {
@@ -331,11 +331,12 @@ func look(m chat.Outgoing) string {
 	return m.Text + "\x00" + fmt.Sprint(m.Progress, len(m.Buttons))
 }
 
-// progressSize is a generous bound on what progress lines count.
-func progressSize(lines []string) int {
+// fits says whether progress lines have room above a text; what they count is
+// bounded generously.
+func fits(text string, lines []string, l chat.Limits) bool {
 	n := 0
 	for _, s := range lines {
 		n += len(s) + 1
 	}
-	return n
+	return l.Text == 0 || l.Size(text)+n <= l.Text
 }

@@ -34,7 +34,7 @@ func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
 			return
 		default:
 		}
-		if rt.live.show().text != "" {
+		if rt.live.show().writing {
 			return
 		}
 		cctx, cancel := context.WithTimeout(ctx, noteLimit)
