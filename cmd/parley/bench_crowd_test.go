@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"parley/adapters/adaptertest/faketelegram"
 	"parley/agentcore/provider/providertest"
 )
 
@@ -23,25 +22,25 @@ type benchPace struct {
 	tokens int
 }
 
-// benchCrowd is people who each write in a chat of their own, with Telegram and the
-// model that they reach. It notes when what happens.
+// benchCrowd is people who each write in a chat of their own, with the platform and
+// the model that they reach. It notes when what happens.
 type benchCrowd struct {
-	telegram *faketelegram.Server
-	model    *providertest.Server
-	polled   chan struct{} // closed with the first long poll
-	polling  sync.Once
+	far       farSide
+	model     *providertest.Server
+	connected chan struct{} // closed when the bot takes in events
+	linking   sync.Once
 
 	mu       sync.Mutex
 	pace     benchPace
 	messages map[string]*benchMessage
-	current  map[int64]*benchMessage // by chat: the message that waits for its answer
-	asked    map[int]*benchMessage   // by request
+	current  map[string]*benchMessage // by chat: the message that waits for its answer
+	asked    map[int]*benchMessage    // by request
 }
 
 // benchMessage is a message of a person and the moments of its answer.
 type benchMessage struct {
 	id, answer string
-	chat       int64
+	at         spot
 	calls      int // model calls; more than one is a repetition
 
 	handedOut, asked, firstToken, lastToken, firstText, finalText time.Time
@@ -49,46 +48,46 @@ type benchMessage struct {
 	visible chan struct{} // closed with the final text
 }
 
-func newBenchCrowd(t *testing.T, options ...faketelegram.Option) *benchCrowd {
+func newBenchCrowd(t *testing.T, platform string, limited bool) *benchCrowd {
 	c := &benchCrowd{
-		polled: make(chan struct{}), messages: map[string]*benchMessage{}, current: map[int64]*benchMessage{}, asked: map[int]*benchMessage{},
+		connected: make(chan struct{}), messages: map[string]*benchMessage{}, current: map[string]*benchMessage{}, asked: map[int]*benchMessage{},
 	}
-	c.telegram = faketelegram.New(append(options, faketelegram.WithoutHistory(), faketelegram.OnChange(c.see))...)
-	t.Cleanup(c.telegram.Close)
+	c.far = farSides[platform](farOptions{limited: limited, brief: true, onChange: c.see})
+	t.Cleanup(c.far.close)
 	c.model = providertest.NewServer(t, providertest.Options{Forget: true})
 	c.model.Respond(c.answer)
 	return c
 }
 
-// see is told of every change in Telegram.
-func (c *benchCrowd) see(ch faketelegram.Change) {
-	if ch.Kind == faketelegram.PollStarted {
-		c.polling.Do(func() { close(c.polled) })
+// see is told of every change on the platform.
+func (c *benchCrowd) see(ch farChange) {
+	if ch.kind == farConnected {
+		c.linking.Do(func() { close(c.connected) })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.current[ch.Chat]
+	m := c.current[ch.chat]
 	if m == nil {
 		return
 	}
-	switch ch.Kind {
-	case faketelegram.UpdateTaken:
+	switch ch.kind {
+	case farHandedOut:
 		if m.handedOut.IsZero() {
-			m.handedOut = ch.At
+			m.handedOut = ch.at
 		}
-	case faketelegram.MessageSent, faketelegram.MessageEdited:
+	case farDrafted, farPosted:
 		if m.firstText.IsZero() {
-			m.firstText = ch.At
+			m.firstText = ch.at
 		}
-		if m.completeIn(ch.Text) && m.finalText.IsZero() {
-			m.finalText = ch.At
+		if ch.kind == farPosted && m.completeIn(ch.text) && m.finalText.IsZero() {
+			m.finalText = ch.at
 			close(m.visible)
 		}
 	default:
 	}
 }
 
-var benchID = regexp.MustCompile(`m\d+x\d+`)
+var benchID = regexp.MustCompile(`\bm\d+\b`)
 
 // answer is the model: the message's id and words, each a token.
 func (c *benchCrowd) answer(r providertest.Request) providertest.Answer {
@@ -137,8 +136,13 @@ func (c *benchCrowd) talk(t *testing.T, r benchRun) []*benchMessage {
 			case <-begin.C:
 			case <-ctx.Done():
 			}
+			p, err := c.far.place(fmt.Sprintf("#%d", r.first+i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
 			for range r.messages {
-				m := c.say(int64(r.first + i))
+				m := c.say(p)
 				said[i] = append(said[i], m)
 				select {
 				case <-m.visible:
@@ -153,13 +157,13 @@ func (c *benchCrowd) talk(t *testing.T, r benchRun) []*benchMessage {
 	return slices.Concat(said...)
 }
 
-func (c *benchCrowd) say(chat int64) *benchMessage {
+func (c *benchCrowd) say(p spot) *benchMessage {
 	c.mu.Lock()
-	m := &benchMessage{id: fmt.Sprintf("m%dx%d", chat, len(c.messages)), chat: chat, visible: make(chan struct{})}
+	m := &benchMessage{id: fmt.Sprintf("m%d", len(c.messages)), at: p, visible: make(chan struct{})}
 	m.answer = m.id + " " + providertest.Words(c.pace.tokens-1)
-	c.messages[m.id], c.current[chat] = m, m
+	c.messages[m.id], c.current[p.chat()] = m, m
 	c.mu.Unlock()
-	c.telegram.Send(chat, faketelegram.User{ID: chat, FirstName: "Pat"}, "Please answer "+m.id)
+	p.say(saying{text: "Please answer " + m.id})
 	return m
 }
 
@@ -192,19 +196,19 @@ type benchTally struct {
 func (c *benchCrowd) tally(messages []*benchMessage) benchTally {
 	var sum benchTally
 	complete := map[string]int{}
-	chats := map[int64]bool{}
+	chats := map[string]spot{}
 	for _, m := range messages {
-		chats[m.chat] = true
+		chats[m.at.chat()] = m.at
 	}
-	for id := range chats {
-		for _, shown := range c.telegram.Chat(id).Texts() {
-			m := c.messages[benchID.FindString(shown)]
-			if m == nil || !m.completeIn(shown) {
+	for _, p := range chats {
+		for _, shown := range p.messages() {
+			m := c.messages[benchID.FindString(shown.text)]
+			if m == nil || !m.completeIn(shown.text) {
 				sum.others++
 				continue
 			}
 			complete[m.id]++
-			if shown != m.answer {
+			if shown.text != m.answer {
 				sum.marked++
 			}
 		}

@@ -20,27 +20,35 @@ func hadFinalText(m *benchMessage) time.Time  { return m.finalText }
 // String is the table.
 func (b *benchTable) String() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d chats, %d messages each, the next one when the answer is complete, begun over %s; the model: %s to the first token, %.0f tokens a second, %d tokens;\n"+
-		"one Telegram account, access for everybody, everything else as by default; PostgreSQL with fsync\n\n",
-		benchActive, benchEach, benchSpread, benchModel.first, benchModel.rate, benchModel.tokens)
+	fmt.Fprintf(&out, "%s: %d chats, %d messages each, the next one when the answer is complete, begun over %s; the model: %s to the first token, %.0f tokens a second, %d tokens;\n"+
+		"one account, access for everybody, everything else as by default; PostgreSQL with fsync\n\n",
+		b.platform, benchActive, benchEach, benchSpread, benchModel.first, benchModel.rate, benchModel.tokens)
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	row := func(cells ...any) { fmt.Fprintln(w, strings.TrimRight(fmt.Sprintln(tabbed(cells)...), "\n")) }
+	row := func(cells ...any) {
+		if !b.whole {
+			cells = cells[:min(len(cells), 3)]
+		}
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintln(tabbed(cells)...), "\n"))
+	}
 	row("", "target", "daemon", "1,000 known", "bare relay")
-	b.delays(row, "update handed out → model request", [2]string{"≤ 5 ms", "≤ 30 ms"}, wasHandedOut, wasAsked)
+	b.delays(row, "event handed out → model request", [2]string{"≤ 5 ms", "≤ 30 ms"}, wasHandedOut, wasAsked)
 	b.delays(row, "first token → first visible text", [2]string{"≤ 10 ms", ""}, hadFirstToken, hadFirstText)
 	b.delays(row, "last token → final text visible", [2]string{"≤ 10 ms", ""}, hadLastToken, hadFinalText)
 	row("CPU a message", "≤ 6 ms", perMessage(b.daemon, b.daemon.reading.cpu), perMessage(b.known, b.known.reading.cpu), perMessage(b.floor, b.floor.reading.cpu))
 	row("CPU a message, PostgreSQL", "", perMessage(b.daemon, b.daemon.reading.pg), perMessage(b.known, b.known.reading.pg), "")
-	row("calls to Telegram a message", "", ratio(b.daemon.calls, b.daemon), ratio(b.known.calls, b.known), ratio(b.floor.calls, b.floor))
+	row("calls to the platform a message", "", ratio(b.daemon.calls, b.daemon), ratio(b.known.calls, b.known), ratio(b.floor.calls, b.floor))
 	row("lost, doubled", "0, 0", counts(b.daemon), counts(b.known), counts(b.floor))
 	row("cores used: by it, PostgreSQL, the fakes, others", "", cores(b.daemon.reading), cores(b.known.reading), cores(b.floor.reading))
 	row("memory at the most (RSS, PSS)", "", b.daemon.reading.peak, b.known.reading.peak, b.floor.reading.peak)
 	_ = w.Flush()
 	w = tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	row("\nwith 1,000 known chats, 200 active: memory", "≤ 80 MB", b.known.reading.peak)
-	row("with 1,000 active at the same time: memory", "≤ 150 MB", b.all.reading.peak, fmt.Sprintf("(the model at %.0f tokens a second; lost, doubled: %s)", benchSlow.rate, counts(b.all)))
-	row("with Telegram's limits enforced: lost, doubled", "0, 0", counts(b.limited),
-		fmt.Sprintf("(in %s; %d calls, %d of them refused)", b.limited.reading.took.Round(100*time.Millisecond), b.limited.calls, b.refused))
+	if b.whole {
+		row("\nwith 1,000 known chats, 200 active: memory", "≤ 80 MB", b.known.reading.peak)
+		row(fmt.Sprintf("with 1,000 active at the same time, the model at %.0f tokens a second: memory", benchSlow.rate), "≤ 150 MB", b.all.reading.peak)
+		row("the same: lost, doubled", "0, 0", counts(b.all))
+	}
+	row("with the platform's limits enforced: lost, doubled", "0, 0", counts(b.limited)+
+		fmt.Sprintf(" (in %s; %d calls, %d of them refused)", b.limited.reading.took.Round(100*time.Millisecond), b.limited.calls, b.refused))
 	_ = w.Flush()
 	return out.String()
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"parley/adapters/adaptertest/faketelegram"
 )
 
 // The load: people who talk to one bot at the same time.
@@ -39,43 +37,57 @@ const benchSpread = 2200 * time.Millisecond
 func TestBench(t *testing.T) {
 	bin, relay := buildForBench(t, "."), buildForBench(t, "./testdata/relay")
 	fmt.Println(benchMachine(t))
-	figures := &benchTable{}
-	t.Run("Floor", func(t *testing.T) {
-		c := newBenchCrowd(t)
-		p := startForBench(t, relay, c.telegram.URL(), c.telegram.Token(), c.model.BaseURL())
-		figures.floor = c.measured(t, p, 0)
-	})
+	for _, platform := range farNames() {
+		figures := &benchTable{platform: platform}
+		t.Run(platform, func(t *testing.T) { figures.fill(t, bin, relay) })
+		fmt.Println(figures)
+	}
+}
+
+// fill runs the measurements of a platform. The relay and the memory of many chats
+// are measured once, on Telegram: the core knows no difference.
+func (b *benchTable) fill(t *testing.T, bin, relay string) {
+	b.whole = b.platform == "telegram"
+	if b.whole {
+		t.Run("Floor", func(t *testing.T) {
+			c := newBenchCrowd(t, b.platform, false)
+			v := c.far.settings().variables
+			p := startForBench(t, relay, v["TELEGRAM"], v["TOKEN"], c.model.BaseURL())
+			b.floor = c.measured(t, p, 0)
+		})
+	}
 	t.Run("Daemon", func(t *testing.T) {
-		c := newBenchCrowd(t)
+		c := newBenchCrowd(t, b.platform, false)
 		url, postgres := startPostgres(t)
 		p := startForBench(t, bin, "serve", "--config", c.configure(t, url))
-		figures.daemon = c.measured(t, p, postgres)
-		t.Run("Memory", func(t *testing.T) { figures.memory(t, c, p, postgres) })
+		b.daemon = c.measured(t, p, postgres)
+		if b.whole {
+			t.Run("Memory", func(t *testing.T) { b.memory(t, c, p, postgres) })
+		}
 	})
 	t.Run("Limits", func(t *testing.T) {
-		c := newBenchCrowd(t, faketelegram.WithLimits(faketelegram.Limits{}))
+		c := newBenchCrowd(t, b.platform, true)
 		url, postgres := startPostgres(t)
 		p := startForBench(t, bin, "serve", "--config", c.configure(t, url))
-		figures.limited = c.measured(t, p, postgres)
-		figures.refused = c.telegram.Counters().Limited
+		b.limited = c.measured(t, p, postgres)
+		b.refused = c.far.counts().refused
 	})
-	fmt.Println(figures)
 }
 
 // configure writes the daemon's configuration: what is not named has its default.
 func (c *benchCrowd) configure(t *testing.T, database string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "parley.yaml")
+	there := c.far.settings()
 	text := fmt.Sprintf(`database: { url: %q }
 data_dir: %q
 http: { listen: "127.0.0.1:0" }
 model: fake/model
 providers:
   fake: { api_key: key, base_url: %q, api_mode: chat_completions }
-access: { allow: ["telegram:*"] }
-platforms:
-  telegram: [ { name: main, token: %q, api_base: %q } ]
-`, database, t.TempDir(), c.model.BaseURL(), c.telegram.Token(), c.telegram.URL())
+access: { allow: [%q] }
+platforms: { %s }
+`, database, t.TempDir(), c.model.BaseURL(), there.everybody, there.expanded())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -87,18 +99,17 @@ type benchResult struct {
 	messages []*benchMessage
 	reading  benchReading
 	tally    benchTally
-	calls    int // to Telegram
+	calls    int // to the platform
 }
 
-// measured waits for the program's first long poll and puts the load on it: people
+// measured waits until the program takes in events and puts the load on it: people
 // who have never written before.
 func (c *benchCrowd) measured(t *testing.T, p *benchProcess, postgres int) benchResult {
 	t.Helper()
-	err := c.telegram.Wait(t.Context(), func(s *faketelegram.Server) bool {
-		return s.Counters().Calls["getUpdates"] >= 2 || postgres == 0 && s.Counters().Calls["getUpdates"] >= 1
-	})
-	if err != nil {
-		t.Fatal(err)
+	select {
+	case <-c.connected:
+	case <-time.After(benchLimit):
+		t.Fatal("the program does not connect")
 	}
 	return c.load(t, p, postgres, benchRun{first: 1, chats: benchActive, messages: benchEach, pace: benchModel, spread: benchSpread, limit: benchLimit})
 }
@@ -106,16 +117,16 @@ func (c *benchCrowd) measured(t *testing.T, p *benchProcess, postgres int) bench
 // load runs a loop under measurement and counts what came of it.
 func (c *benchCrowd) load(t *testing.T, p *benchProcess, postgres int, run benchRun) benchResult {
 	t.Helper()
-	before := c.calls()
+	before := c.far.counts().calls
 	meter := measure(p.cmd.Process.Pid, postgres)
 	r := benchResult{messages: c.talk(t, run)}
 	r.reading = meter.read()
-	r.tally, r.calls = c.tally(r.messages), c.calls()-before
+	r.tally, r.calls = c.tally(r.messages), c.far.counts().calls-before
 	if r.tally != (benchTally{}) {
 		t.Errorf("of %d messages: %+v", len(r.messages), r.tally)
 	}
-	for _, v := range c.telegram.Violations() {
-		t.Errorf("Telegram: %v", v)
+	for _, v := range c.far.violations() {
+		t.Error(v)
 	}
 	for _, v := range c.model.Refusals() {
 		t.Errorf("the model: %s", v)
@@ -123,15 +134,10 @@ func (c *benchCrowd) load(t *testing.T, p *benchProcess, postgres int, run bench
 	return r
 }
 
-func (c *benchCrowd) calls() (n int) {
-	for _, k := range c.telegram.Counters().Calls {
-		n += k
-	}
-	return n
-}
-
-// benchTable is all that was measured.
+// benchTable is all that was measured on a platform.
 type benchTable struct {
+	platform               string
+	whole                  bool // with floor, known and all
 	floor, daemon, limited benchResult
 	known, all             benchResult
 	refused                int

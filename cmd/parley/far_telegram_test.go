@@ -58,7 +58,7 @@ const telegramPat = 1_000_000
 func telegramChanges(tell func(farChange)) func(faketelegram.Change) {
 	kinds := map[faketelegram.ChangeKind]farChangeKind{
 		faketelegram.PollStarted: farConnected, faketelegram.UpdateTaken: farHandedOut,
-		faketelegram.MessageSent: farPosted, faketelegram.MessageEdited: farPosted,
+		faketelegram.DraftShown: farDrafted, faketelegram.MessageSent: farPosted, faketelegram.MessageEdited: farPosted,
 	}
 	return func(c faketelegram.Change) {
 		if kind, ok := kinds[c.Kind]; ok {

@@ -119,7 +119,8 @@ type farChangeKind int
 const (
 	farConnected farChangeKind = iota // the bot takes in events now
 	farHandedOut                      // the bot was given what somebody wrote in the chat
-	farPosted                         // something is visible that was not: a message, an edit or a draft
+	farDrafted                        // a text is visible that no message says yet
+	farPosted                         // a message was posted or edited
 )
 
 // saying is what somebody writes.
