@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore/prompt"
 	"parley/agentcore/tool"
 	"parley/gateway/killpoint"
 	"parley/store/record"
@@ -214,7 +215,7 @@ func (a *Agent) runTool(ctx context.Context, j job, c tool.Call, limit int) (o o
 	if err != nil {
 		return outcome{err: err}
 	}
-	o = outcome{text: tool.Clip(res.Text, limit), word: res.Outcome}
+	o = outcome{text: resultText(res, limit), word: res.Outcome}
 	if o.word == "" {
 		o.word = "ok"
 		if res.Failed {
@@ -225,6 +226,19 @@ func (a *Agent) runTool(ctx context.Context, j job, c tool.Call, limit int) (o o
 		o.text = "(no output)"
 	}
 	return o
+}
+
+// resultText is what the model reads: the tool's words, then what others wrote, framed.
+// Each is cut before the frame is put around it, so that the frame is always whole.
+func resultText(res tool.Result, limit int) string {
+	if strings.TrimSpace(res.Untrusted) == "" {
+		return tool.Clip(res.Text, limit)
+	}
+	text := tool.Clip(res.Text, limit/4)
+	if text != "" {
+		text += "\n"
+	}
+	return text + prompt.Frame(tool.Clip(res.Untrusted, limit-len(text)-prompt.FrameLen))
 }
 
 // clipLine makes one bounded line of a text.

@@ -77,7 +77,12 @@ type Call struct {
 
 // Result is what the model is told.
 type Result struct {
+	// Text is the tool's own words.
 	Text string
+	// Untrusted is text that others wrote: a page, a file, what a program printed. The
+	// agent puts it behind Text, framed as data, in the one way that cannot be closed
+	// from inside; a tool hands it over as it is.
+	Untrusted string
 	// Failed marks a result that tells of a failure.
 	Failed bool
 	// Outcome is one word for the audit; empty means ok or error by Failed.

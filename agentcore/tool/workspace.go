@@ -38,3 +38,26 @@ func (w Workspace) Folder(c record.ConversationID) (string, error) {
 	dir := filepath.Join(w.root, name)
 	return dir, os.MkdirAll(dir, 0o700)
 }
+
+// Open opens a conversation's folder as a root that nothing leaves: not by `..`, not
+// by a link, not by one that is put in place while a call runs. It also returns the
+// folder's path, for people. The caller closes the root.
+func (w Workspace) Open(c record.ConversationID) (*os.Root, string, error) {
+	dir, err := w.Folder(c)
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := os.OpenRoot(w.root)
+	if err != nil {
+		return nil, "", err
+	}
+	defer all.Close()
+	// A link in the folder's place is somebody else's folder.
+	if info, err := all.Lstat(filepath.Base(dir)); err != nil {
+		return nil, "", err
+	} else if !info.IsDir() {
+		return nil, "", fmt.Errorf("tool: the folder %s is a link", filepath.Base(dir))
+	}
+	root, err := all.OpenRoot(filepath.Base(dir))
+	return root, dir, err
+}

@@ -23,6 +23,7 @@ import (
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
 	"parley/agentcore/tool"
+	"parley/agentcore/tool/file"
 	shell "parley/agentcore/tool/terminal"
 	"parley/config"
 	"parley/config/secret"
@@ -131,7 +132,9 @@ func (w wiring) own(ctx context.Context, p chat.Person) error {
 
 // toolNames are the tools there are, the agent's own ones included. The names of
 // `tools.enabled` are of these.
-var toolNames = []string{"clarify", "current_time", "memory", "session_search", "skill", "terminal", "todo"}
+var toolNames = []string{
+	"clarify", "current_time", "edit_file", "list_files", "memory", "read_file", "search_files", "session_search", "skill", "terminal", "todo", "write_file",
+}
 
 // checkTools reports a name in tools.enabled that is none.
 func checkTools(c *config.Config) error {
@@ -162,6 +165,11 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 			tools = append(tools, t)
 		}
 	}
+	files, err := file.New(file.Deps{Workspace: space})
+	if err != nil {
+		return nil, err
+	}
+	tools = append(tools, slices.DeleteFunc(files, func(t tool.Tool) bool { return !enabled(t.Spec().Name) })...)
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		return nil, err
