@@ -14,6 +14,9 @@ const (
 	Safe
 	// Dangerous calls ask although their capabilities alone would not.
 	Dangerous
+	// Opaque calls do what is only known while they run. They ask each time, whatever
+	// is configured, and no consent lasts.
+	Opaque
 	// Forbidden calls are never run: no consent, no grant and no configuration
 	// changes that.
 	Forbidden

@@ -49,6 +49,7 @@ type Ruling struct {
 //   - configuring is for admins;
 //   - an untrusted turn asks before it does anything but read what is here, each
 //     time anew: a grant or `approvals.mode: allow` is a person's for themselves;
+//   - what cannot be known before it runs asks, each time anew;
 //   - running commands and what is dangerous asks, unless configured otherwise or
 //     the call is known to be safe.
 func (p Policy) Decide(s Subject) Ruling {
@@ -62,8 +63,10 @@ func (p Policy) Decide(s Subject) Ruling {
 		return Ruling{Verdict: Deny, Reason: "only an admin may do this"}
 	case s.Needs.Has(Exec) && p.Mode == Deny:
 		return Ruling{Verdict: Deny, Reason: "running commands is switched off"}
-	case s.Trust == record.TrustUntrusted && (s.Needs != 0 || s.Danger == Dangerous):
+	case s.Trust == record.TrustUntrusted && (s.Needs != 0 || s.Danger > Safe):
 		return p.ask(Ruling{Reason: "the turn was started by an outside event; " + reason}, Ask)
+	case s.Danger == Opaque:
+		return p.ask(Ruling{Reason: reason}, Ask)
 	case s.Danger == Dangerous, s.Needs.Has(Exec) && s.Danger != Safe:
 		return p.ask(Ruling{Reason: reason, Pattern: s.Pattern}, cmp.Or(p.Mode, Ask))
 	}

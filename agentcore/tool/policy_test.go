@@ -27,6 +27,7 @@ func TestPolicy(t *testing.T) {
 		"commands ask":               {"", needs(tool.Exec), user, record.RoleOwner, tool.Ask},
 		"safe ones do not":           {"", graded(tool.Exec, tool.Safe), user, record.RoleUser, tool.Allow},
 		"dangerous ones ask":         {"", graded(tool.Write, tool.Dangerous), user, record.RoleOwner, tool.Ask},
+		"opaque ones ask always":     {tool.Allow, graded(tool.Exec, tool.Opaque), user, record.RoleOwner, tool.Ask},
 		"unless configured":          {tool.Allow, needs(tool.Exec), user, record.RoleOwner, tool.Allow},
 		"forbidden":                  {"", graded(tool.Exec, tool.Forbidden), user, record.RoleOwner, tool.Deny},
 		"forbidden in spite of all":  {tool.Allow, graded(tool.Exec, tool.Forbidden), user, record.RoleOwner, tool.Deny},
@@ -50,7 +51,7 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
 			// A lasting consent is a person's for their own turns.
-			if may := got.Verdict == tool.Ask && tc.trust != untrusted; may != (got.Pattern != "") {
+			if may := got.Verdict == tool.Ask && tc.trust != untrusted && tc.call.Danger != tool.Opaque; may != (got.Pattern != "") {
 				t.Errorf("pattern %q", got.Pattern)
 			}
 		})
