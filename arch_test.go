@@ -32,7 +32,7 @@ var imports = []struct {
 
 	{"**test", "**"},
 	{"cmd/**", "**"},
-	{"config", "adapters/* agentcore agentcore/engine agentcore/llm agentcore/provider agentcore/tool/* config/secret gateway gateway/httpserver store"},
+	{"config", "adapters/* agentcore agentcore/engine agentcore/llm agentcore/provider agentcore/spending agentcore/tool/* config/secret gateway gateway/httpserver store"},
 
 	{"gateway/markdown", "gateway/chat"},
 	{"gateway gateway/httpserver", "gateway/** agentcore agentcore/engine agentcore/history agentcore/llm store/record config/secret"},
@@ -48,8 +48,9 @@ var imports = []struct {
 	{"agentcore/provider", "agentcore/llm config/secret"},
 	{"agentcore/tool/terminal", "agentcore/tool agentcore/tool/shell agentcore/llm config/secret"},
 	{"agentcore/tool/*", "agentcore/tool agentcore/llm config/secret"},
+	{"agentcore/spending", "agentcore/llm store/record"},
 	{"agentcore/history agentcore/engine agentcore/prompt agentcore/memory agentcore/tool",
-		"agentcore/llm agentcore/history store/record gateway/chat gateway/killpoint"},
+		"agentcore/llm agentcore/history agentcore/spending store/record gateway/chat gateway/killpoint"},
 	{"agentcore", "agentcore/* store/record gateway/chat gateway/killpoint"},
 }
 

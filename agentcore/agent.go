@@ -12,6 +12,7 @@ import (
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
 	"parley/agentcore/prompt"
+	"parley/agentcore/spending"
 	"parley/agentcore/tool"
 	"parley/store/record"
 )
@@ -34,9 +35,8 @@ type Deps struct {
 	// ApprovalTimeout and ClarifyTimeout are how long a question stands; 0: 5
 	// minutes and 1 hour.
 	ApprovalTimeout, ClarifyTimeout time.Duration
-	// Ledger keeps the limits of Spending; nil: nothing is limited.
-	Ledger   Ledger
-	Spending SpendingConfig
+	// Book keeps what is spent within its limits; nil: nothing is limited.
+	Book     *spending.Book
 	Notes    Notes
 	Searcher Searcher
 	Todos    Todos

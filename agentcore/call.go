@@ -1,6 +1,7 @@
 package agentcore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,11 +45,11 @@ func (t *turn) calling(ctx context.Context) (record.TurnState, error) {
 	t.row.Iteration++
 	booked, err := t.reserve(ctx)
 	if err != nil {
+		t.row.Iteration--
 		return t.reserveFailed(ctx, err)
 	}
 	resp, err := t.call(ctx)
-	resp.Usage = t.priced(resp.Usage, resp.Model)
-	t.settle(ctx, booked, resp.Usage)
+	resp.Usage = t.a.deps.Book.Settle(ctx, booked, cmp.Or(resp.Model, t.model), resp.Usage)
 	if err != nil {
 		return t.callFailed(ctx, err)
 	}
@@ -205,7 +206,6 @@ func (t *turn) reserveFailed(ctx context.Context, err error) (record.TurnState, 
 	if errors.As(err, &limit) && ctx.Err() == nil {
 		return record.TurnFailed, err
 	}
-	t.row.Iteration--
 	return t.broken(ctx, err)
 }
 

@@ -43,7 +43,8 @@ func (a *Agent) Compact(ctx context.Context, r CompactRequest) (engine.Result, e
 		return engine.Result{Outcome: engine.NothingToDo}, nil
 	}
 	res, err := a.deps.Engine.Compress(ctx, engine.Input{
-		Session: t.session, Messages: t.rows, Window: t.window, Tools: t.tools.Specs(), Trigger: r.Trigger, Topic: r.Topic, Now: a.deps.Now(),
+		Session: t.session, Messages: t.rows, Window: t.window, Tools: t.tools.Specs(), Trigger: r.Trigger, Topic: r.Topic,
+		Payer: record.Payer{Conversation: r.Conversation.ID, Person: t.row.Person, Purpose: record.ForCompression}, Now: a.deps.Now(),
 	})
 	if err != nil || res.Outcome != engine.Compressed {
 		return res, err

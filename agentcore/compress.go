@@ -8,6 +8,7 @@ import (
 
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
+	"parley/agentcore/spending"
 	"parley/gateway/killpoint"
 	"parley/store/record"
 )
@@ -49,15 +50,17 @@ func (t *turn) compressing(ctx context.Context) (record.TurnState, error) {
 	defer stop()
 	t.emit(Status{State: record.TurnCompressing, Text: "summarising the earlier conversation", Visible: true, ContextTokens: t.contextTokens, Window: t.window})
 	killpoint.Here(killpoint.CompressionBegun)
-	res, err := t.a.deps.Engine.Compress(cctx, engine.Input{
-		Session: t.session, Messages: t.rows, Window: t.window, Tools: t.tools.Specs(), Trigger: t.pressure.trigger, Now: t.a.deps.Now(),
-	})
+	res, err := t.compress(cctx)
+	for res.Outcome == engine.OverLimit && t.pressure.trigger == engine.Overflow {
+		// The turn cannot go on without.
+		if err := t.askForMore(ctx, res.Over, spending.Reservation{Day: t.a.deps.Now().UTC()}); err != nil {
+			return t.reserveFailed(ctx, err)
+		}
+		res, err = t.compress(cctx)
+	}
 	if cctx.Err() != nil {
 		return t.halted(ctx)
 	}
-	res.Usage = t.priced(res.Usage, t.model)
-	t.settle(ctx, reservation{}, res.Usage)
-	t.row.Usage = t.row.Usage.Add(res.Usage)
 	if err != nil {
 		t.log.Warn("compression failed", zap.Error(err))
 		res = engine.Result{Outcome: engine.Aborted, Reason: err.Error()}
@@ -67,6 +70,16 @@ func (t *turn) compressing(ctx context.Context) (record.TurnState, error) {
 	}
 	killpoint.Here(killpoint.CompressionMade)
 	return t.swap(cctx, res)
+}
+
+// compress asks the engine, and accounts for it.
+func (t *turn) compress(ctx context.Context) (engine.Result, error) {
+	res, err := t.a.deps.Engine.Compress(ctx, engine.Input{
+		Session: t.session, Messages: t.rows, Window: t.window, Tools: t.tools.Specs(), Trigger: t.pressure.trigger,
+		Payer: t.payer(), Now: t.a.deps.Now(),
+	})
+	t.row.Usage = t.row.Usage.Add(res.Usage)
+	return res, err
 }
 
 // swap commits the compression and goes on in the child.

@@ -152,7 +152,11 @@ func TestCompactOutsideATurn(t *testing.T) {
 	s.docs["person:x:9 USER.md"] = "Likes tea."
 	b := newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) { d.Notes = s })
 	b.engine.DecideFunc = func(s engine.State) engine.Decision { return engine.Decision{Compress: s.Trigger == engine.Between} }
-	b.engine.CompressFunc = func(_ context.Context, in engine.Input) (engine.Result, error) { return summarised(in), nil }
+	var payer record.Payer
+	b.engine.CompressFunc = func(_ context.Context, in engine.Input) (engine.Result, error) {
+		payer = in.Payer
+		return summarised(in), nil
+	}
 	req := agentcore.CompactRequest{Conversation: b.req.Conversation, Journal: b.journal, Trigger: engine.Between, PlatformHint: "A small screen."}
 	req.Conversation.Key.Participant = "x:9"
 	if res, err := b.agent.Compact(t.Context(), req); err != nil || res.Outcome != engine.NothingToDo {
@@ -168,6 +172,9 @@ func TestCompactOutsideATurn(t *testing.T) {
 	c := res.Compression
 	if err != nil || c.Child.ID == "" || c.Parent.ID != b.req.Conversation.Session || c.UpTo != 2 {
 		t.Errorf("%+v %v", c, err)
+	}
+	if want := (record.Payer{Conversation: b.req.Conversation.ID, Person: "x:9", Purpose: record.ForCompression}); payer != want {
+		t.Errorf("paid by %+v, want %+v", payer, want)
 	}
 	if p := c.Child.SystemPrompt; !strings.Contains(p, "Likes tea") || !strings.Contains(p, "small screen") {
 		t.Error(p)

@@ -45,7 +45,7 @@ func (t *turn) finish(ctx context.Context, s record.TurnState, why error) (recor
 		return record.TurnSuspended, err
 	}
 	if t.a.deps.Recall != nil {
-		t.a.deps.Recall.Saved(t.row.Conversation, t.session.ID)
+		t.a.deps.Recall.Saved(t.payer(), t.session.ID)
 	}
 	t.row.EndedAt = now
 	t.rows = append(t.rows, t.end.Messages...)

@@ -12,16 +12,18 @@ import (
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
 	"parley/agentcore/prompt"
+	"parley/gateway/chat"
 	"parley/store/record"
 )
 
 // Recaller brings back what has left a session's window; *memory.Recaller is one.
 type Recaller interface {
 	// Recall finds rows of the session's own lineage, for the text of the query; the
-	// query's numbers are the Recaller's.
-	Recall(ctx context.Context, q record.RecallQuery) (memory.Sources, error)
-	// Saved notes, without blocking, that a session has new rows.
-	Saved(c record.ConversationID, s record.SessionID)
+	// query's numbers are the Recaller's. It may cost something on the person's account.
+	Recall(ctx context.Context, q record.RecallQuery, p chat.Person) (memory.Sources, error)
+	// Saved notes, without blocking, that a session has new rows, and on whose account
+	// what is made of them is.
+	Saved(p record.Payer, s record.SessionID)
 }
 
 // attach puts beside the newest message what belongs to it – the skills that it
@@ -95,7 +97,7 @@ func (t *turn) recalled(ctx context.Context, said string) (string, error) {
 	if before <= 1 {
 		return "", nil
 	}
-	s, err := t.a.deps.Recall.Recall(ctx, record.RecallQuery{Conversation: t.row.Conversation, Session: t.session.ID, Before: before, Text: said})
+	s, err := t.a.deps.Recall.Recall(ctx, record.RecallQuery{Conversation: t.row.Conversation, Session: t.session.ID, Before: before, Text: said}, t.row.Person)
 	if err != nil {
 		return "", err
 	}

@@ -25,12 +25,12 @@ type recaller struct {
 	saved   []record.SessionID
 }
 
-func (r *recaller) Recall(_ context.Context, q record.RecallQuery) (memory.Sources, error) {
+func (r *recaller) Recall(_ context.Context, q record.RecallQuery, _ chat.Person) (memory.Sources, error) {
 	r.asked = append(r.asked, q)
 	return r.sources, r.err
 }
 
-func (r *recaller) Saved(_ record.ConversationID, s record.SessionID) { r.saved = append(r.saved, s) }
+func (r *recaller) Saved(_ record.Payer, s record.SessionID) { r.saved = append(r.saved, s) }
 
 // recalling is a bench whose first turn is compressed before it calls the model.
 func recalling(t *testing.T, r *recaller, steps ...agentcoretest.Step) *bench {

@@ -15,6 +15,7 @@ import (
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
 	"parley/agentcore/provider"
+	"parley/agentcore/spending"
 	"parley/agentcore/tool/terminal"
 	"parley/config/secret"
 	"parley/gateway"
@@ -33,10 +34,10 @@ type Config struct {
 
 	Models `yaml:",inline"`
 
-	Agent       agentcore.Config         `yaml:"agent"`
-	Budgets     agentcore.SpendingConfig `yaml:"budgets"`
-	Compression engine.Config            `yaml:"compression"`
-	Gateway     gateway.Config           `yaml:",inline"`
+	Agent       agentcore.Config `yaml:"agent"`
+	Budgets     spending.Config  `yaml:"budgets"`
+	Compression engine.Config    `yaml:"compression"`
+	Gateway     gateway.Config   `yaml:",inline"`
 	// Embeddings is the model for recall by meaning; empty: by words alone.
 	Embeddings ModelConfig     `yaml:"embeddings"`
 	Skills     SkillsConfig    `yaml:"skills"`
@@ -134,7 +135,7 @@ func Default() *Config {
 		Log:         LogConfig{Level: "info", Format: "console"},
 		Models:      Models{Providers: map[string]provider.Config{}},
 		Agent:       agentcore.DefaultConfig(),
-		Budgets:     agentcore.SpendingConfig{Currency: "USD"},
+		Budgets:     spending.Config{Currency: "USD"},
 		Compression: engine.DefaultConfig(),
 		Gateway:     gateway.DefaultConfig(),
 		Tools:       ToolsConfig{Terminal: terminal.DefaultConfig()},

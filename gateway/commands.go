@@ -325,25 +325,45 @@ func (c *conversation) model() llm.ModelID {
 }
 
 func (c *conversation) cmdUsage(ctx context.Context, in invocation) {
-	now := c.g.now()
-	all, err := c.g.store.UsageOf(ctx, c.fence.Conversation, time.Time{})
-	if err != nil {
-		c.failed(err, "read usage")
-		return
-	}
-	day, err := c.g.store.UsageOf(ctx, c.fence.Conversation, now.UTC().Truncate(24*time.Hour))
-	if err != nil {
-		c.failed(err, "read usage")
-		return
-	}
-	line := func(when string, u llm.Usage) string {
-		s := fmt.Sprintf("- %s: %d tokens in (%d from the cache), %d out", when, u.Input, u.CachedInput, u.Output)
-		if u.Cost > 0 {
-			s += fmt.Sprintf(", %.4f", u.Cost)
+	text := "**Usage of this chat**\n"
+	for _, span := range []struct {
+		name  string
+		since time.Time
+	}{{"today (UTC)", c.g.now().UTC().Truncate(24 * time.Hour)}, {"in all", time.Time{}}} {
+		all, err := c.g.store.UsageOf(ctx, c.fence.Conversation, span.since)
+		if err != nil {
+			c.failed(err, "read usage")
+			return
 		}
-		return s
+		text += usageLines(span.name, all)
 	}
-	c.answer(ctx, in, "**Usage of this chat**\n\n"+line("today (UTC)", day)+"\n"+line("in all", all), record.NoEffect{})
+	c.answer(ctx, in, text, record.NoEffect{})
+}
+
+// purposes are the words for what models were used for beside answers.
+var purposes = map[record.Purpose]string{
+	record.ForCompression: "folding between turns", record.ForEmbedding: "vectors for recall", record.ForTitle: "titles",
+}
+
+// usageLines tell the sum, and the parts of it that are not for answers.
+func usageLines(name string, all []record.UsageEntry) string {
+	var sum llm.Usage
+	parts := ""
+	for _, e := range all {
+		sum = sum.Add(e.Usage)
+		if what := purposes[e.Purpose]; what != "" {
+			parts += "\n  - of it for " + what + ": " + usageWords(e.Usage)
+		}
+	}
+	return "\n- " + name + ": " + usageWords(sum) + parts
+}
+
+func usageWords(u llm.Usage) string {
+	s := fmt.Sprintf("%d tokens in (%d from the cache), %d out", u.Input, u.CachedInput, u.Output)
+	if u.Cost > 0 {
+		s += fmt.Sprintf(", %.4f", u.Cost)
+	}
+	return s
 }
 
 func (c *conversation) cmdModel(ctx context.Context, in invocation) {

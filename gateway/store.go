@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"parley/agentcore/llm"
 	"parley/gateway/chat"
 	"parley/store/record"
 )
@@ -127,8 +126,8 @@ type (
 		// Explain says what became of a message of a conversation, given as the
 		// platform's id.
 		Explain(ctx context.Context, a chat.AccountID, c record.ConversationID, m chat.MessageID) (record.Why, error)
-		// UsageOf sums a conversation's usage, in all and since a time.
-		UsageOf(ctx context.Context, c record.ConversationID, since time.Time) (llm.Usage, error)
+		// UsageOf sums what a conversation has used since a time, by what it was for.
+		UsageOf(ctx context.Context, c record.ConversationID, since time.Time) ([]record.UsageEntry, error)
 	}
 
 	// People is who may talk.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"parley/agentcore/llm"
 	"parley/gateway/chat"
 	"parley/store/record"
 )
@@ -34,16 +33,35 @@ func (db *DB) Explain(ctx context.Context, a chat.AccountID, c record.Conversati
 	return w, err
 }
 
-// UsageOf sums what the conversation's turns have used since a time; the zero time
-// means since ever.
-func (db *DB) UsageOf(ctx context.Context, c record.ConversationID, since time.Time) (llm.Usage, error) {
-	var u llm.Usage
+// UsageOf sums what the conversation has used since a time, by what it was for, turns
+// first; the zero time means since ever.
+func (db *DB) UsageOf(ctx context.Context, c record.ConversationID, since time.Time) ([]record.UsageEntry, error) {
+	var all []record.UsageEntry
 	err := db.read(ctx, "usage", func(ctx context.Context) error {
-		return db.pool.QueryRow(ctx, `
-			SELECT coalesce(sum(input_tokens), 0)::bigint, coalesce(sum(cached_tokens), 0)::bigint, coalesce(sum(cache_write_tokens), 0)::bigint,
-				coalesce(sum(output_tokens), 0)::bigint, coalesce(sum(reasoning_tokens), 0)::bigint, coalesce(sum(cost), 0)
-			FROM usage WHERE conversation_id = $1 AND ($2::timestamptz IS NULL OR at >= $2)`, c, nullTime(since)).
-			Scan(&u.Input, &u.CachedInput, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Cost)
+		rows, err := db.pool.Query(ctx, `
+			SELECT purpose, sum(input_tokens)::bigint, sum(cached_tokens)::bigint, sum(cache_write_tokens)::bigint,
+				sum(output_tokens)::bigint, sum(reasoning_tokens)::bigint, sum(cost)
+			FROM usage WHERE conversation_id = $1 AND ($2::timestamptz IS NULL OR at >= $2) GROUP BY purpose ORDER BY purpose`, c, nullTime(since))
+		if err != nil {
+			return err
+		}
+		return list(&all, func(row pgx.Row) (e record.UsageEntry, err error) {
+			e.Conversation = c
+			u := &e.Usage
+			err = row.Scan(&e.Purpose, &u.Input, &u.CachedInput, &u.CacheWrite, &u.Output, &u.Reasoning, &u.Cost)
+			return e, err
+		})(rows)
 	})
-	return u, err
+	return all, err
+}
+
+// AddUsage notes what was used outside turns, which account for themselves.
+func (db *DB) AddUsage(ctx context.Context, e record.UsageEntry) error {
+	return db.batch(ctx, "add usage", func(b *pgx.Batch) {
+		u := e.Usage
+		b.Queue(`
+			INSERT INTO usage (conversation_id, person, purpose, model, input_tokens, cached_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			e.Conversation, text(e.Person), e.Purpose, text(e.Model), u.Input, u.CachedInput, u.CacheWrite, u.Output, u.Reasoning, u.Cost)
+	})
 }

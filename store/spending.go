@@ -39,7 +39,7 @@ func (db *DB) Reserve(ctx context.Context, day time.Time, limits []record.Spendi
 func (db *DB) Adjust(ctx context.Context, day time.Time, limits []record.SpendingLimit, delta float64) error {
 	return db.batch(ctx, "adjust spending", func(b *pgx.Batch) {
 		for _, l := range limits {
-			b.Queue(`INSERT INTO spending (day, scope, spent) VALUES ($1, $2, greatest($3, 0))
+			b.Queue(`INSERT INTO spending (day, scope, spent) VALUES ($1, $2, greatest($3::float8, 0))
 				ON CONFLICT (day, scope) DO UPDATE SET spent = greatest(spending.spent + $3, 0)`, day.UTC(), text(l.Scope), delta)
 		}
 	})

@@ -20,8 +20,12 @@ func TestSpendingIsReservedBeforeAndSettledAfter(t *testing.T) {
 	if err := w.Reserve(ctx, day, limits, 1); !errors.As(err, &over) || over.Scope != "person:x:1" || over.Spent != 1.5 || over.Allowed != 2 {
 		t.Fatalf("over the limit: %v", err)
 	}
-	w.check(w.Adjust(ctx, day, limits, -1)) // it cost 0.5 only
+	w.check(w.Adjust(ctx, day, limits, -1.25)) // it cost 0.25 only
 	w.check(w.Reserve(ctx, day, limits, 1))
+	if err := w.Reserve(ctx, day, limits, 0.875); !errors.As(err, &over) || over.Spent != 1.25 {
+		t.Fatalf("after the settlement: %v", err)
+	}
+	w.check(w.Adjust(ctx, day, limits, 0.25))
 	w.check(w.AllowMore(ctx, day, "person:x:1", 2))
 	w.check(w.Reserve(ctx, day, limits, 2))
 	if err := w.Reserve(ctx, day, limits, 1); !errors.As(err, &over) || over.Allowed != 4 {

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"time"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/spending"
 	"parley/store/record"
 )
 
@@ -29,6 +31,8 @@ type Deps struct {
 	// tokens; a middle that does not fit is summarised in several calls (CMP-012,
 	// CMP-015). 0: what is known about Model.
 	Window int
+	// Book keeps what the summary calls cost; nil: nothing is limited.
+	Book *spending.Book
 }
 
 // Compressor is the default ContextEngine: it folds the middle of a history into
@@ -126,10 +130,7 @@ func (c *Compressor) Compress(ctx context.Context, in Input) (Result, error) {
 	folded, tail := p.folded(in.Messages), p.tail(in.Messages, budget)
 	text, facts, usage, err := c.summarise(ctx, in, earlier(in.Messages, p), folded)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Result{}, ctx.Err()
-		}
-		return aborted(in, usage, err.Error()), nil
+		return c.unmade(ctx, in, usage, err)
 	}
 	r := Result{Outcome: Compressed, Folded: len(folded), Usage: usage, Before: total(in.Messages)}
 	r.Compression = assemble(in, content(beginning(in.Messages[p.first:p.first+p.head]), text), tail, facts)
@@ -138,6 +139,19 @@ func (c *Compressor) Compress(ctx context.Context, in Input) (Result, error) {
 		return aborted(in, usage, "the summary is longer than what it would replace"), nil
 	}
 	return r, nil
+}
+
+// unmade is a compression without a summary. At a spending limit nothing has failed:
+// it is made once there is room again.
+func (c *Compressor) unmade(ctx context.Context, in Input, u llm.Usage, err error) (Result, error) {
+	var over *record.SpendingError
+	switch {
+	case ctx.Err() != nil:
+		return Result{Usage: u}, ctx.Err()
+	case errors.As(err, &over):
+		return Result{Outcome: OverLimit, Usage: u, Reason: over.Words(c.deps.Book.Currency()), Over: over}, nil
+	}
+	return aborted(in, u, err.Error()), nil
 }
 
 // tailBudget is half the threshold. Where system prompt, tools and summary take so
@@ -165,11 +179,11 @@ func (c *Compressor) summarise(ctx context.Context, in Input, base string, rows 
 	// instructions and the answer.
 	limit := max(min(chunkBytes, c.deps.Window*3/2), 4*maxSaid)
 	for _, chunk := range transcript(rows, limit) {
-		resp, err := llm.Collect(ctx, c.deps.Summarise.Stream(ctx, ask(c.deps.Model, in, base, chunk)))
+		resp, err := c.call(ctx, in, base, chunk)
+		usage = usage.Add(resp.Usage)
 		if err != nil {
 			return "", nil, usage, err
 		}
-		usage = usage.Add(resp.Usage)
 		text, more, err := body(resp)
 		if err != nil {
 			return "", nil, usage, err
@@ -177,6 +191,19 @@ func (c *Compressor) summarise(ctx context.Context, in Input, base string, rows 
 		base, facts = text, append(facts, more...)
 	}
 	return base, facts, usage, nil
+}
+
+// call asks for the summary of one chunk, within what may be spent.
+func (c *Compressor) call(ctx context.Context, in Input, base, chunk string) (llm.Response, error) {
+	req := ask(c.deps.Model, in, base, chunk)
+	probably := llm.Usage{Input: TextTokens(instructions) + TextTokens(base) + TextTokens(chunk), Output: summaryTokens(in.Window, base, chunk)}
+	booked, err := c.deps.Book.Reserve(ctx, in.Payer, c.deps.Model, probably)
+	if err != nil {
+		return llm.Response{}, err
+	}
+	resp, err := llm.Collect(ctx, c.deps.Summarise.Stream(ctx, req))
+	resp.Usage = c.deps.Book.Settle(ctx, booked, cmp.Or(resp.Model, c.deps.Model), resp.Usage)
+	return resp, err
 }
 
 // assemble makes the child. The caller sets its id, system prompt and model.

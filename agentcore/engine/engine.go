@@ -62,6 +62,8 @@ type Input struct {
 	Trigger  Trigger
 	// Topic focuses the summary; from /compress TOPIC.
 	Topic string
+	// Payer is on whose account the summary calls are.
+	Payer record.Payer
 	// Scope is where facts worth keeping go; empty: the conversation's own.
 	Scope string
 	Now   time.Time
@@ -77,6 +79,8 @@ const (
 	CoolingDown Outcome = "cooling down"
 	Aborted     Outcome = "aborted"
 	Blocked     Outcome = "blocked"
+	// OverLimit says that a spending limit leaves no room for the summary call.
+	OverLimit Outcome = "over the spending limit"
 )
 
 // Result is what Compress made.
@@ -86,13 +90,16 @@ type Result struct {
 	Compression record.Compression
 	// Folded counts the messages in the summary; Before and After are tokens.
 	Folded, Before, After int
-	Usage                 llm.Usage
+	// Usage is what the summary calls used and cost, which is booked already.
+	Usage llm.Usage
 	// Reason says in words why it was aborted or blocked.
 	Reason string
 	// Cooldown forbids automatic tries for this long after an abort, and Failures
 	// counts the aborts in a row; CoolDown books both.
 	Cooldown time.Duration
 	Failures int
+	// Over is the limit that was reached, for OverLimit.
+	Over *record.SpendingError
 }
 
 // CoolDown books an abort on its session, whose row is to be stored then: neither

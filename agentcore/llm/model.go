@@ -24,6 +24,17 @@ type Facts struct {
 // Price is per million tokens, in the budget's currency.
 type Price struct{ Input, CachedInput, Output float64 }
 
+// Cost is what usage costs. What the cache served costs less where a price for it is
+// known.
+func (p Price) Cost(u Usage) float64 {
+	cached := p.CachedInput
+	if cached == 0 {
+		cached = p.Input
+	}
+	fresh := u.Input - u.CachedInput
+	return (float64(fresh)*p.Input + float64(u.CachedInput)*cached + float64(u.Output)*p.Output) / 1e6
+}
+
 // defaultFacts are used for models that nobody described: small enough to be
 // safe, large enough to work.
 var defaultFacts = Facts{ContextWindow: 128_000, MaxOutput: 8_192}
@@ -40,7 +51,11 @@ var builtinFacts = map[string]Facts{
 	"claude-opus-4":     {ContextWindow: 200_000, MaxOutput: 32_000, Vision: true, Price: Price{15, 1.5, 75}},
 	"claude-haiku-4-5":  {ContextWindow: 200_000, MaxOutput: 64_000, Vision: true, Price: Price{1, 0.1, 5}},
 	"gemini-2.5-pro":    {ContextWindow: 1_048_576, MaxOutput: 65_536, Vision: true, Price: Price{1.25, 0.31, 10}},
-	"gemini-2.5-flash":  {ContextWindow: 1_048_576, MaxOutput: 65_536, Vision: true, Price: Price{0.30, 0.075, 2.5}},
+	// Embeddings.
+	"text-embedding-3-small": {ContextWindow: 8_191, Price: Price{Input: 0.02}},
+	"text-embedding-3-large": {ContextWindow: 8_191, Price: Price{Input: 0.13}},
+
+	"gemini-2.5-flash": {ContextWindow: 1_048_576, MaxOutput: 65_536, Vision: true, Price: Price{0.30, 0.075, 2.5}},
 }
 
 // FactsOf returns what is known about a model: overrides first, then the built-in

@@ -21,15 +21,15 @@ const (
 	pause = 30 * time.Second
 )
 
-// Saved notes that a session has new rows. It never blocks: where the queue is full
+// Saved notes that a session has new rows, and who pays for their vectors. It never blocks: where the queue is full
 // the session is caught up after its next turn, since the rows themselves say what
 // is missing.
-func (r *Recaller) Saved(c record.ConversationID, s record.SessionID) {
+func (r *Recaller) Saved(p record.Payer, s record.SessionID) {
 	if r.deps.Embedder == nil {
 		return
 	}
 	select {
-	case r.queue <- grown{c, s}:
+	case r.queue <- grown{p, s}:
 	default:
 	}
 }
@@ -41,12 +41,25 @@ func (r *Recaller) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case g := <-r.queue:
-			if err := r.catchUp(ctx, g); err != nil && ctx.Err() == nil {
-				r.deps.Log.Warn("messages without embeddings", zap.String("conversation", string(g.conversation)), zap.Error(err))
+			err := r.catchUp(ctx, g)
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case overLimit(err):
+				// Its rows are caught up with after a turn of a day that has room.
+				r.deps.Log.Info("no embeddings for now", zap.String("conversation", string(g.payer.Conversation)), zap.Error(err))
+			default:
+				r.deps.Log.Warn("messages without embeddings", zap.String("conversation", string(g.payer.Conversation)), zap.Error(err))
 				rest(ctx, pause)
 			}
 		}
 	}
+}
+
+// overLimit says that nothing more may be spent on somebody's account, which is not a
+// fault and does not concern others.
+func overLimit(err error) bool {
+	var over *record.SpendingError
+	return errors.As(err, &over)
 }
 
 // rest waits for d or the end of ctx.
@@ -62,15 +75,15 @@ func rest(ctx context.Context, d time.Duration) {
 // catchUp makes what a session's lineage lacks.
 func (r *Recaller) catchUp(ctx context.Context, g grown) error {
 	for {
-		rows, err := r.deps.Store.Unembedded(ctx, g.conversation, g.session, r.deps.Model, batchRows)
+		rows, err := r.deps.Store.Unembedded(ctx, g.payer.Conversation, g.session, string(r.deps.Model), batchRows)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		made, err := r.embed(ctx, rows)
+		made, err := r.embed(ctx, g.payer, rows)
 		if err != nil {
 			return err
 		}
-		if err := r.deps.Store.SetEmbeddings(ctx, r.deps.Model, made); err != nil {
+		if err := r.deps.Store.SetEmbeddings(ctx, string(r.deps.Model), made); err != nil {
 			return err
 		}
 	}
@@ -78,14 +91,14 @@ func (r *Recaller) catchUp(ctx context.Context, g grown) error {
 
 // embed makes the vectors of rows. A request that is refused for its texts is made
 // again text by text.
-func (r *Recaller) embed(ctx context.Context, rows []record.Message) ([]record.Embedding, error) {
+func (r *Recaller) embed(ctx context.Context, p record.Payer, rows []record.Message) ([]record.Embedding, error) {
 	texts := make([]string, len(rows))
 	for i := range rows {
 		texts[i] = cmp.Or(embedded(rows[i].Content), ".") // no model takes a blank text, and nothing recalls one
 	}
-	vectors, err := r.deps.Embedder.Embed(ctx, texts)
+	vectors, err := r.vectors(ctx, p, texts)
 	if refused(err) {
-		vectors, err = r.oneByOne(ctx, texts)
+		vectors, err = r.oneByOne(ctx, p, texts)
 	}
 	if err != nil {
 		return nil, err
@@ -99,12 +112,12 @@ func (r *Recaller) embed(ctx context.Context, rows []record.Message) ([]record.E
 
 // oneByOne leaves the vectors of refused texts empty, so that they are not asked
 // for again. If all are refused it is not the texts that are wrong.
-func (r *Recaller) oneByOne(ctx context.Context, texts []string) ([][]float32, error) {
+func (r *Recaller) oneByOne(ctx context.Context, p record.Payer, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	var refusal error
 	done := 0
 	for i, text := range texts {
-		v, err := r.deps.Embedder.Embed(ctx, []string{text})
+		v, err := r.vectors(ctx, p, []string{text})
 		switch {
 		case refused(err):
 			refusal = err

@@ -8,6 +8,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore/llm"
+	"parley/agentcore/spending"
+	"parley/gateway/chat"
 	"parley/store/record"
 )
 
@@ -23,6 +26,8 @@ const (
 	maxEmbedded = 6000
 	// patience is how long a turn waits for the vector of its message.
 	patience = 3 * time.Second
+	// bytesPerToken is few, so that what is reserved is rather too much.
+	bytesPerToken = 3
 )
 
 // Store is where rows and vectors are; *store.DB is one.
@@ -36,10 +41,10 @@ type Store interface {
 	SetEmbeddings(ctx context.Context, model string, all []record.Embedding) error
 }
 
-// Embedder turns texts into vectors, one for each. A *llm.Error of KindMalformed
-// says that one of the texts cannot be turned into one.
+// Embedder turns texts into vectors, one for each, and says what that used. A
+// *llm.Error of KindMalformed says that one of the texts cannot be turned into one.
 type Embedder interface {
-	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	Embed(ctx context.Context, texts []string) ([][]float32, llm.Usage, error)
 }
 
 // Deps are what a Recaller works with. Embedder may be nil: full text alone.
@@ -47,8 +52,10 @@ type Deps struct {
 	Store    Store
 	Embedder Embedder
 	// Model names the embedder's space; vectors of different ones are never compared.
-	Model string
-	Log   *zap.Logger
+	Model llm.ModelID
+	// Book keeps what vectors cost; nil: nothing is limited.
+	Book *spending.Book
+	Log  *zap.Logger
 }
 
 // Recaller finds what has left a session's window, and keeps the vectors for it up
@@ -60,8 +67,8 @@ type Recaller struct {
 
 // grown is a session that has new rows.
 type grown struct {
-	conversation record.ConversationID
-	session      record.SessionID
+	payer   record.Payer
+	session record.SessionID
 }
 
 // NewRecaller makes a Recaller. With an Embedder, Run must run.
@@ -72,9 +79,10 @@ func NewRecaller(d Deps) *Recaller {
 	return &Recaller{deps: d, queue: make(chan grown, queued)}
 }
 
-// Recall finds the rows to recall for a text; the query's numbers are set here. If
-// the embedder does not answer soon, full text has to do.
-func (r *Recaller) Recall(ctx context.Context, q record.RecallQuery) (Sources, error) {
+// Recall finds the rows to recall for a text, on the account of a person of the
+// conversation; the query's numbers are set here. If the embedder does not answer
+// soon, or nothing more may be spent, full text has to do.
+func (r *Recaller) Recall(ctx context.Context, q record.RecallQuery, p chat.Person) (Sources, error) {
 	q.Salience, q.Recent, q.Salient, q.Relevant = Salient, recentRows, salientRows, relevantRows
 	rows, err := r.deps.Store.Recall(ctx, q)
 	s := Sources{Relevant: rows.Relevant, Salient: rows.Salient, Recent: rows.Recent}
@@ -84,13 +92,37 @@ func (r *Recaller) Recall(ctx context.Context, q record.RecallQuery) (Sources, e
 	}
 	ectx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	vectors, err := r.deps.Embedder.Embed(ectx, []string{text})
-	if err != nil {
+	vectors, err := r.vectors(ectx, record.Payer{Conversation: q.Conversation, Person: p}, []string{text})
+	switch {
+	case overLimit(err):
+		return s, nil
+	case err != nil:
 		r.deps.Log.Warn("recall without embeddings", zap.Error(err))
 		return s, nil
 	}
-	s.Similar, err = r.deps.Store.Nearest(ctx, q, r.deps.Model, vectors[0])
+	s.Similar, err = r.deps.Store.Nearest(ctx, q, string(r.deps.Model), vectors[0])
 	return s, err
+}
+
+// vectors asks the embedder within what may be spent; at a limit the error is a
+// *record.SpendingError.
+func (r *Recaller) vectors(ctx context.Context, p record.Payer, texts []string) ([][]float32, error) {
+	p.Purpose = record.ForEmbedding
+	size := 0
+	for _, t := range texts {
+		size += len(t)
+	}
+	probably := llm.Usage{Input: size/bytesPerToken + 1}
+	booked, err := r.deps.Book.Reserve(ctx, p, r.deps.Model, probably)
+	if err != nil {
+		return nil, err
+	}
+	vectors, used, err := r.deps.Embedder.Embed(ctx, texts)
+	if err == nil && used.Input == 0 {
+		used = probably // a server that does not say
+	}
+	r.deps.Book.Settle(ctx, booked, r.deps.Model, used)
+	return vectors, err
 }
 
 // embedded is the part of a text that gets a vector, "" if there is none.

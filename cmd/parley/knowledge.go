@@ -18,7 +18,7 @@ import (
 // newRecaller makes what brings back the past. An embeddings model that cannot be
 // asked is no reason not to start: words alone find most of it.
 func newRecaller(w wiring) *memory.Recaller {
-	deps := memory.Deps{Store: w.db, Log: w.log}
+	deps := memory.Deps{Store: w.db, Book: w.book(), Log: w.log}
 	model := w.config.Embeddings.Model
 	if model == "" {
 		return memory.NewRecaller(deps)
@@ -35,7 +35,7 @@ func newRecaller(w wiring) *memory.Recaller {
 		w.log.Warn("embeddings are off", zap.Error(err))
 		return memory.NewRecaller(deps)
 	}
-	deps.Embedder, deps.Model = c, string(model)
+	deps.Embedder, deps.Model = c, model
 	return memory.NewRecaller(deps)
 }
 

@@ -22,6 +22,7 @@ import (
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
+	"parley/agentcore/spending"
 	"parley/agentcore/tool"
 	"parley/agentcore/tool/file"
 	shell "parley/agentcore/tool/terminal"
@@ -179,7 +180,7 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		summaries = aux
 	}
 	compressor, err := engine.New(w.config.Compression, engine.Deps{
-		Summarise: w.models.set.Chain(summaries), Model: summaries.Model, Window: w.models.Window(summaries),
+		Summarise: w.models.set.Chain(summaries), Model: summaries.Model, Window: w.models.Window(summaries), Book: w.book(),
 	})
 	if err != nil {
 		return nil, err
@@ -193,7 +194,7 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 	deps := agentcore.Deps{
 		Model: counted{w.models, m}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set,
 		Policy: tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
-		Ledger: w.db, Spending: w.config.Budgets, Recall: r, Skills: skills, Context: notes,
+		Book: w.book(), Recall: r, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Log: w.log, Now: time.Now,
 	}
@@ -207,6 +208,13 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		deps.Todos = w.db
 	}
 	return agentcore.New(w.config.Agent, deps)
+}
+
+// book keeps what models cost; everything that asks them has one.
+func (w wiring) book() *spending.Book {
+	return spending.New(w.config.Budgets, spending.Deps{
+		Ledger: w.db, Price: func(m llm.ModelID) llm.Price { return w.models.Facts(m).Price }, Now: time.Now, Log: w.log,
+	})
 }
 
 // problems are what keeps the daemon from being ready.

@@ -14,6 +14,7 @@ import (
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
+	"parley/agentcore/spending"
 	"parley/agentcore/tool"
 	"parley/gateway"
 	"parley/gateway/chat"
@@ -28,6 +29,9 @@ const (
 	Window       = 100_000
 )
 
+// Price is what the tests' model costs: a currency's unit for a thousand tokens.
+var Price = llm.Price{Input: 1000, Output: 1000}
+
 // Owner is a person whom the configuration makes an admin, User one whom it
 // allows.
 var (
@@ -41,8 +45,10 @@ type Options struct {
 	Limits chat.Limits
 	Window int
 	Engine engine.Config
-	Tools  []tool.Tool
-	Policy tool.Policy
+	// Budgets limit what may be spent; a token costs Price.
+	Budgets spending.Config
+	Tools   []tool.Tool
+	Policy  tool.Policy
 	// Agent changes what the agent is made of.
 	Agent func(*agentcore.Config, *agentcore.Deps)
 	// Store is shared by several harnesses; nil: a fresh one.
@@ -111,7 +117,8 @@ func newAgent(t testing.TB, h *Harness, o Options, log *zap.Logger) *agentcore.A
 	if o.Engine == (engine.Config{}) {
 		o.Engine = engine.DefaultConfig()
 	}
-	eng, err := engine.New(o.Engine, engine.Deps{Summarise: h.Model, Model: DefaultModel})
+	book := spending.New(o.Budgets, spending.Deps{Ledger: h.Store, Price: func(llm.ModelID) llm.Price { return Price }, Log: log})
+	eng, err := engine.New(o.Engine, engine.Deps{Summarise: h.Model, Model: DefaultModel, Book: book})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +130,7 @@ func newAgent(t testing.TB, h *Harness, o Options, log *zap.Logger) *agentcore.A
 	deps := agentcore.Deps{
 		Model: h.Model, DefaultModel: DefaultModel, Facts: facts(o.Window), Engine: eng, Tools: tools, Policy: o.Policy,
 		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Log: log, Now: time.Now,
-		Recall: memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}),
+		Recall: memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}), Book: book,
 	}
 	if o.Agent != nil {
 		o.Agent(&cfg, &deps)

@@ -57,25 +57,27 @@ func New(cfg Config) (*Client, error) {
 // Close gives up idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Embed returns a vector for each text, in their order. Texts must not be empty.
-func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+// Embed returns a vector for each text, in their order, and what the server says that
+// it used. Texts must not be empty.
+func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, llm.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	res, err := c.api.CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{Input: texts, Model: openai.EmbeddingModel(c.name)})
 	if err != nil {
-		return nil, c.failure(err)
+		return nil, llm.Usage{}, c.failure(err)
 	}
+	used := llm.Usage{Input: res.Usage.PromptTokens}
 	vectors := make([][]float32, len(texts))
 	for _, d := range res.Data {
 		if d.Index < 0 || d.Index >= len(texts) || vectors[d.Index] != nil || len(d.Embedding) == 0 {
-			return nil, c.wrong("vectors that do not belong to the texts")
+			return nil, used, c.wrong("vectors that do not belong to the texts")
 		}
 		vectors[d.Index] = d.Embedding
 	}
 	if len(res.Data) != len(texts) {
-		return nil, c.wrong(fmt.Sprintf("%d vectors for %d texts", len(res.Data), len(texts)))
+		return nil, used, c.wrong(fmt.Sprintf("%d vectors for %d texts", len(res.Data), len(texts)))
 	}
-	return vectors, nil
+	return vectors, used, nil
 }
 
 func (c *Client) wrong(what string) error {

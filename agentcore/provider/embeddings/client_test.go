@@ -47,14 +47,17 @@ func TestVectorsInTheOrderOfTheTexts(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			t.Error(err)
 		}
-		_, _ = w.Write([]byte(`{"data":[{"index":1,"embedding":[0.5,1]},{"index":0,"embedding":[1,0]}]}`))
+		_, _ = w.Write([]byte(`{"data":[{"index":1,"embedding":[0.5,1]},{"index":0,"embedding":[1,0]}],"usage":{"prompt_tokens":5,"total_tokens":5}}`))
 	})
-	got, err := c.Embed(t.Context(), []string{"a", "b"})
+	got, used, err := c.Embed(t.Context(), []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([][]float32{{1, 0}, {0.5, 1}}, got); d != "" {
 		t.Error(d)
+	}
+	if used != (llm.Usage{Input: 5}) {
+		t.Errorf("used %+v", used)
 	}
 	if asked.Model != "vendor/small" || !cmp.Equal(asked.Input, []string{"a", "b"}) {
 		t.Errorf("asked %+v", asked)
@@ -72,7 +75,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 	} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
 		var e *llm.Error
-		if v, err := c.Embed(t.Context(), []string{"a", "b"}); !errors.As(err, &e) || v != nil {
+		if v, _, err := c.Embed(t.Context(), []string{"a", "b"}); !errors.As(err, &e) || v != nil {
 			t.Errorf("%s: %v, %v", body, v, err)
 		}
 	}
@@ -86,7 +89,7 @@ func TestFailures(t *testing.T) {
 	} {
 		for _, body := range []string{`{"error":{"message":"bad key ` + key + `"}}`, "plain " + key} {
 			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); _, _ = w.Write([]byte(body)) })
-			_, err := c.Embed(t.Context(), []string{"a"})
+			_, _, err := c.Embed(t.Context(), []string{"a"})
 			var e *llm.Error
 			if !errors.As(err, &e) || e.Kind != kind || e.Status != status || strings.Contains(err.Error(), key) {
 				t.Errorf("%d %s: %v", status, body, err)
@@ -95,7 +98,7 @@ func TestFailures(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c := serve(t, func(_ http.ResponseWriter, _ *http.Request) { cancel() })
-	if _, err := c.Embed(ctx, []string{"a"}); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.Embed(ctx, []string{"a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := embeddings.New(embeddings.Config{BaseURL: "http://x", Model: "no-provider"}); err == nil {
