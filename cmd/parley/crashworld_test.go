@@ -187,7 +187,7 @@ func answer(r providertest.Request) providertest.Answer {
 			case "tool":
 				return call("current_time", "{}")
 			case "ask":
-				return call("terminal", `{"command":"echo `+id+`"}`)
+				return call("terminal", `{"command":"touch f; echo `+id+`"}`)
 			}
 		}
 		texts = append(texts, final(kind, id))

@@ -44,6 +44,16 @@ func workspace(c *config.Config) string {
 	return cmp.Or(c.Tools.Workspace, filepath.Join(c.DataDir, "workspace"))
 }
 
+// private are the files and folders that no tool may touch: the configuration, and
+// all that parley keeps beside the workspace.
+func private(c *config.Config) []string {
+	paths := []string{c.DataDir}
+	if c.File() != "" {
+		paths = append(paths, c.File())
+	}
+	return paths
+}
+
 // instructions are what the owner has written for the agent: the workspace's notes and
 // the skills. What cannot be read is left out with a warning.
 func (w wiring) instructions() (prompt.ContextFile, []prompt.Skill) {

@@ -31,7 +31,7 @@ func TestCommandThatEndsParley(t *testing.T) {
 		if res := r.Results(); len(res) > 0 {
 			return providertest.Answer{Text: "I was told: " + res[len(res)-1]}
 		}
-		return call("terminal", `{"command":"echo once >> `+runs+`; kill $PPID; sleep 60"}`)
+		return call("terminal", `{"command":"echo once >> `+runs+`; p=PPID; kill ${!p}; sleep 60"}`)
 	})
 	pat := w.at(7)
 	first := w.start(t, "")

@@ -158,7 +158,7 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		return nil, err
 	}
 	if enabled("terminal") {
-		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space})
+		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space, Private: private(w.config)})
 		if err != nil {
 			// A container without a shell still has an agent.
 			w.log.Warn("the tool terminal is off", zap.Error(err))

@@ -216,17 +216,14 @@ func (j *judge) bomb(f *syntax.FuncDecl) {
 // redirects judges where a statement reads from and writes to.
 func (j *judge) redirects(s *syntax.Stmt) {
 	for _, r := range s.Redirs {
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc {
 			j.fed(s, r)
 			continue
-		case syntax.DplIn, syntax.DplOut:
-			if w := j.word(r.Word); w.known && strings.Trim(w.text, "0123456789-") == "" {
-				continue // from one descriptor to another
-			}
 		}
 		w := j.word(r.Word)
 		switch {
+		case (r.Op == syntax.DplIn || r.Op == syntax.DplOut) && w.known && strings.Trim(w.text, "0123456789-") == "":
+			// From one descriptor to another.
 		case !w.known || w.glob:
 			j.found(tool.Ordinary, "it reads or writes a file whose name is computed")
 		case strings.HasPrefix(w.text, "/dev/tcp/") || strings.HasPrefix(w.text, "/dev/udp/"):

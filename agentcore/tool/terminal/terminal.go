@@ -16,11 +16,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/agentcore/llm"
 	"parley/agentcore/tool"
+	"parley/agentcore/tool/shell"
 )
 
 const (
@@ -34,6 +37,8 @@ const (
 type Deps struct {
 	// Workspace holds the working folders, which are the homes of commands too.
 	Workspace tool.Workspace
+	// Private are parley's own files and folders, which no command may touch.
+	Private []string
 	// Now is the clock for progress lines; nil: time.Now.
 	Now func() time.Time
 }
@@ -45,11 +50,13 @@ type input struct {
 }
 
 const description = `Run a shell command in this conversation's working folder and return what it printed (stdout and stderr) and its exit code.
-It gets no input and no terminal, so use the non-interactive options of programs. Every process it starts is ended with it: nothing keeps running in the background. A person approves each command first. Long output is cut in the middle; write it to a file and look at parts.`
+It gets no input and no terminal, so use the non-interactive options of programs. Every process it starts is ended with it: nothing keeps running in the background. A person approves first what does more than read files here. Long output is cut in the middle; write it to a file and look at parts.`
 
 type terminal struct {
 	shell     string
 	workspace tool.Workspace
+	private   []string
+	homes     []string
 	now       func() time.Time
 }
 
@@ -64,12 +71,28 @@ func New(cfg Config, deps Deps) (tool.Tool, error) {
 			return nil, errors.New("terminal: neither bash nor sh is in PATH")
 		}
 	}
-	t := &terminal{shell: shell, workspace: deps.Workspace, now: deps.Now}
+	t := &terminal{shell: shell, workspace: deps.Workspace, private: deps.Private, homes: []string{"/root"}, now: deps.Now}
+	if home, err := os.UserHomeDir(); err == nil {
+		t.homes = append(t.homes, home)
+	}
 	if t.now == nil {
 		t.now = time.Now
 	}
 	spec := tool.Spec{ToolSpec: llm.ToolSpec{Name: "terminal", Description: description}, Needs: tool.Exec}
-	return tool.New(spec, t.run)
+	return tool.NewJudged(spec, t.judge, t.run)
+}
+
+// judge says what a command line does. Only of bash is known what it makes of one.
+func (t *terminal) judge(c tool.Call, in input) tool.Judgement {
+	folder, err := t.workspace.Folder(c.Conversation)
+	if err != nil {
+		return tool.Judgement{Needs: tool.Exec, Danger: tool.Opaque, Reason: "it runs nowhere"}
+	}
+	found := shell.Judge(in.Command, shell.Place{Folder: folder, Homes: t.homes, Private: t.private})
+	if found.Danger == tool.Safe && filepath.Base(t.shell) != "bash" {
+		found = shell.Finding{Danger: tool.Ordinary, Reason: "it runs a command"}
+	}
+	return tool.Judgement{Needs: tool.Exec, Danger: found.Danger, Reason: found.Reason, Pattern: in.Command}
 }
 
 func (t *terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result, error) {
@@ -110,6 +133,9 @@ func environment(folder, mark string) []string {
 	if lang == "" {
 		lang = "C.UTF-8"
 	}
+	// A relative folder would let a file here stand for a program.
+	folders := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !filepath.IsAbs(d) })
+	path = strings.Join(folders, string(filepath.ListSeparator))
 	return []string{"PATH=" + path, "HOME=" + folder, "PWD=" + folder, "LANG=" + lang, "TERM=dumb", markName + "=" + mark}
 }
 
