@@ -253,6 +253,8 @@ func (c *conversation) button(ctx context.Context, it record.InboxItem, ev chat.
 		c.askPressed(ctx, it, ev)
 	case strings.HasPrefix(ev.Data, stopPrefix):
 		c.stopPressed(ctx, it, ev)
+	case strings.HasPrefix(ev.Data, againPrefix):
+		c.againPressed(ctx, it, ev)
 	case strings.HasPrefix(ev.Data, pairPrefix):
 		c.pairPressed(ctx, it, ev)
 	case strings.HasPrefix(ev.Data, commandPrefix):

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -108,12 +107,8 @@ func (c *conversation) cmdRetry(ctx context.Context, in invocation) {
 	if gone == nil {
 		return
 	}
-	msgs := slices.Clone(gone[0].said)
-	for i := range msgs {
-		msgs[i].Session, msgs[i].Seq, msgs[i].Turn, msgs[i].Wire = "", 0, "", ""
-	}
 	begun, err := c.g.store.StartTurn(ctx, c.fence, record.TurnStart{
-		Turn: c.newTurn(in.from, in.from.From.ID), Items: []record.InboxItem{in.item}, Messages: msgs,
+		Turn: c.newTurn(in.from, in.from.From.ID), Items: []record.InboxItem{in.item}, Messages: said(gone[0].said),
 		Fork: &record.Fork{ID: record.SessionID(record.NewID()), Reason: record.ReasonUndo, UpTo: gone[0].before},
 	})
 	if err != nil {

@@ -68,6 +68,8 @@ type (
 		// writes its replies. MoveTo of a session of another conversation fails with
 		// an error that matches record.ErrNotFound.
 		EndItems(ctx context.Context, f record.Fence, items []record.InboxItem, reason string, e record.Effect, replies []record.Delivery) (record.Conversation, error)
+		// LastEdit is the newest change of a message that came in.
+		LastEdit(ctx context.Context, c record.ConversationID, m chat.MessageID) (record.InboxItem, error)
 	}
 
 	// Transcripts is the sessions that turns read and write; with ToolLog, the
@@ -104,6 +106,8 @@ type (
 		SaveDelivery(ctx context.Context, f record.Fence, d record.Delivery) error
 		// TurnDeliveries returns a turn's rows in order of creation.
 		TurnDeliveries(ctx context.Context, t record.TurnID) ([]record.Delivery, error)
+		// DeliveryOf finds one by its idempotency key.
+		DeliveryOf(ctx context.Context, c record.ConversationID, key string) (record.Delivery, error)
 	}
 
 	// Approvals keeps the open questions.

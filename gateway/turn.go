@@ -212,6 +212,9 @@ func (c *conversation) userRows(items []record.InboxItem) []record.Message {
 
 // withQuote puts what the person pointed at before what they said.
 func withQuote(m chat.MessageReceived) string {
+	if m.Edited {
+		m.Text = "(I have changed my message, which now says:)\n" + m.Text
+	}
 	if m.Quote == nil || m.Quote.Text == "" {
 		return m.Text
 	}

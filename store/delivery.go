@@ -74,3 +74,15 @@ func (db *DB) TurnDeliveries(ctx context.Context, t record.TurnID) ([]record.Del
 	})
 	return all, err
 }
+
+// DeliveryOf finds a conversation's row by its idempotency key; record.ErrNotFound if
+// there is none.
+func (db *DB) DeliveryOf(ctx context.Context, c record.ConversationID, key string) (record.Delivery, error) {
+	var d record.Delivery
+	err := db.read(ctx, "delivery", func(ctx context.Context) (err error) {
+		d, err = scanDelivery(db.pool.QueryRow(ctx, `SELECT `+deliveryColumns+` FROM deliveries d WHERE d.idempotency_key = $1 AND d.conversation_id = $2`,
+			bounded(key, maxKey), null(c)))
+		return err
+	})
+	return d, err
+}

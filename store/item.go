@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"parley/gateway/chat"
 	"parley/store/record"
 )
 
@@ -34,6 +35,19 @@ func (db *DB) EndItems(ctx context.Context, f record.Fence, items []record.Inbox
 		b.Queue(`SELECT `+conversationColumns+` FROM conversations c WHERE c.id = $1`, f.Conversation).QueryRow(one(&c, scanConversation))
 	})
 	return c, err
+}
+
+// LastEdit is the newest change of a message that a conversation was told of;
+// record.ErrNotFound if there is none.
+func (db *DB) LastEdit(ctx context.Context, c record.ConversationID, m chat.MessageID) (record.InboxItem, error) {
+	var it record.InboxItem
+	err := db.read(ctx, "edit", func(ctx context.Context) (err error) {
+		it, err = scanItem(db.pool.QueryRow(ctx, `SELECT `+inboxColumns+` FROM inbox i
+			WHERE i.message = $1 AND i.conversation_id = $2 AND i.kind = 'edit' AND i.payload IS NOT NULL ORDER BY i.seq DESC LIMIT 1`,
+			bounded(m, maxID), null(c)))
+		return err
+	})
+	return it, err
 }
 
 func known(e record.Effect) bool {

@@ -85,6 +85,9 @@ type MessageReceived struct {
 	// AtLimit says that the text is so near the platform's length limit that the
 	// client may have split it and the rest may follow (CON-003).
 	AtLimit bool `json:"at_limit,omitempty"`
+	// Edited says that the text replaces what the same message said while it was being
+	// answered. Adapters leave it; they report MessageEdited.
+	Edited bool `json:"edited,omitempty"`
 }
 
 // MessageEdited reports that a person changed the text of a message.
