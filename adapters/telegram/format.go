@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -16,9 +17,15 @@ import (
 // escape is complete for text and for attributes in double quotes.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// clean removes what no message may hold.
+// clean removes what no message may hold: broken bytes, and control characters, of
+// which nothing would be left.
 func clean(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // render turns CommonMark into the HTML that the Bot API takes. It is made from the
@@ -320,20 +327,18 @@ func rawTag(raw string) string {
 	return escape.Replace(raw)
 }
 
-// link draws a link whose text is HTML already. Addresses that Telegram would drop
-// stay readable.
+// link draws a link whose text is HTML already. Telegram drops the address of what
+// is not on the web, so it stays readable; and tg://user would call somebody
+// (MEN-007).
 func link(text, to string) string {
-	known := false
-	for _, scheme := range []string{"http://", "https://", "mailto:", "tel:", "tg://"} {
-		known = known || len(to) > len(scheme) && strings.EqualFold(to[:len(scheme)], scheme)
+	to = strings.TrimSpace(to)
+	onWeb := web(to)
+	if !onWeb {
+		to = strings.TrimPrefix(strings.TrimPrefix(to, "mailto:"), "tel:")
 	}
-	to = escape.Replace(strings.TrimSpace(to))
+	to = escape.Replace(strings.ReplaceAll(to, " ", "%20"))
 	switch {
-	case text == "" && to == "":
-		return ""
-	case known && text == "":
-		return to
-	case known:
+	case onWeb && text != "":
 		return `<a href="` + to + `">` + text + "</a>"
 	case text == "" || text == to:
 		return to
@@ -342,4 +347,11 @@ func link(text, to string) string {
 	default:
 		return text + " (" + to + ")"
 	}
+}
+
+// web says that Telegram takes an address for a link: it wants a host with a dot.
+func web(to string) bool {
+	u, err := url.Parse(to)
+	return err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) &&
+		(strings.Contains(u.Host, ".") || strings.HasPrefix(u.Host, "["))
 }

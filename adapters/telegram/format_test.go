@@ -31,6 +31,8 @@ func TestRender(t *testing.T) {
 		{"links", `[a"b](https://x.example/?q="1"&r) [rel](/path) [](https://e.example)`,
 			`<a href="https://x.example/?q=&quot;1&quot;&amp;r">a&quot;b</a> rel (/path) https://e.example`},
 		{"javascript", "[a](javascript:alert%281%29)", "a (javascript:alert%281%29)"},
+		{"mail", "<a@x.example> [write](mailto:a@x.example) [local](http://localhost:80/)", "a@x.example write (a@x.example) local (http://localhost:80/)"},
+		{"MEN-007 somebody", "[you](tg://user?id=1)", "you (tg://user?id=1)"},
 		{"image", "![cat](https://x.example/c.png)", `<a href="https://x.example/c.png">cat</a>`},
 		{"rule", "a\n\n---\n\nb", "a\n\n———\n\nb"},
 		{"strike", "~~a~~", "<s>a</s>"},

@@ -104,6 +104,25 @@ func parseHTML(in string) (string, []Entity, error) {
 	return p.text.String(), p.entities, nil
 }
 
+// Read is what the real server makes of the HTML of a message: the text that people
+// see and its formats, or its refusal.
+func Read(html string) (text string, formats []Entity, err error) {
+	if len(html) > maxMarkup {
+		return "", nil, badRequest("message is too long")
+	}
+	if text, formats, err = parseHTML(html); err != nil {
+		return "", nil, badRequest("can't parse entities: %s", err)
+	}
+	text, formats = clean(text, formats)
+	switch {
+	case text == "":
+		return "", nil, badRequest("text must be non-empty")
+	case length(text) > maxText:
+		return "", nil, badRequest("message is too long")
+	}
+	return text, formats, nil
+}
+
 func (p *htmlParser) put(r rune) {
 	p.text.WriteRune(r)
 	p.offset += units(r)

@@ -9,9 +9,10 @@ import (
 
 // The real server's limits on text.
 const (
-	maxText     = 4096 // UTF-16 units of a message after parsing
-	maxCaption  = 1024 // the same for the caption of a file
-	maxEntities = 100  // what comes after is dropped in silence
+	maxText     = 4096     // UTF-16 units of a message after parsing
+	maxCaption  = 1024     // the same for the caption of a file
+	maxMarkup   = 32 << 10 // bytes of a message before parsing (SPL-014)
+	maxEntities = 100      // what comes after is dropped in silence
 )
 
 // content is what a message says.
@@ -32,6 +33,9 @@ func (c content) same(d content) bool {
 // entities or its parse mode.
 func (s *Server) content(r *request, parameter string) (content, error) {
 	c := content{text: r.params[parameter]}
+	if len(c.text) > maxMarkup {
+		return c, badRequest("message is too long")
+	}
 	switch mode := r.params["parse_mode"]; {
 	case strings.EqualFold(mode, "html"):
 		c.html = c.text
