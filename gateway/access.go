@@ -50,7 +50,7 @@ func (a access) role(p chat.Person, m *record.Member) record.Role {
 func (a access) gate(ev chat.Event) func(record.AccessFacts) record.Verdict {
 	return func(f record.AccessFacts) record.Verdict {
 		o := ev.Meta()
-		if v, ok := a.addressed(ev); !ok {
+		if v, ok := a.addressed(ev, o.Threaded && f.Conversation != nil); !ok {
 			return v
 		}
 		role := a.role(o.From.ID, f.Member)
@@ -84,8 +84,9 @@ func (a access) stranger(ev chat.Event, f record.AccessFacts) record.Verdict {
 }
 
 // addressed says whether the event is for this bot at all; if not, the verdict
-// says why. Chatter leaves a counter only.
-func (a access) addressed(ev chat.Event) (record.Verdict, bool) {
+// says why. Chatter leaves a counter only. In a thread where the bot talks already,
+// which belongs to one conversation, it need not be named.
+func (a access) addressed(ev chat.Event, talks bool) (record.Verdict, bool) {
 	o := ev.Meta()
 	drop := func(reason string, count bool) (record.Verdict, bool) {
 		return record.Verdict{State: record.InboxRefused, Reason: reason, Count: count}, false
@@ -96,7 +97,7 @@ func (a access) addressed(ev chat.Event) (record.Verdict, bool) {
 	m, ok := ev.(chat.MessageReceived)
 	if !ok {
 		e, edit := ev.(chat.MessageEdited)
-		if edit && o.Kind == chat.Group && !e.ForBot && a.cfg.Groups != "all" {
+		if edit && o.Kind == chat.Group && !e.ForBot && !talks && a.cfg.Groups != "all" {
 			return drop(reasonNotForBot, true)
 		}
 		return record.Verdict{}, true
@@ -108,7 +109,7 @@ func (a access) addressed(ev chat.Event) (record.Verdict, bool) {
 		return record.Verdict{}, true
 	case a.cfg.Groups == "off":
 		return drop(reasonGroupsOff, true)
-	case a.cfg.Groups == "mention" && !m.ForBot:
+	case a.cfg.Groups == "mention" && !m.ForBot && !talks:
 		return drop(reasonNotForBot, true)
 	}
 	return record.Verdict{}, true

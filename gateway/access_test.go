@@ -58,3 +58,27 @@ func TestParseCommand(t *testing.T) {
 		}
 	}
 }
+
+// MEN-017, THR-001: in a thread of its own the bot is spoken to without being named;
+// in a thread where it never was, and outside of threads, it is not.
+func TestThreadsWhereTheBotTalks(t *testing.T) {
+	a := access{AccessConfig{Allow: []string{"test:*"}, Groups: "mention"}}
+	here := record.AccessFacts{Claimed: true, Conversation: &record.Conversation{}}
+	for _, tc := range []struct {
+		what     string
+		threaded bool
+		facts    record.AccessFacts
+		want     string
+	}{
+		{"in its thread", true, here, reasonOK},
+		{"in a thread of others", true, record.AccessFacts{Claimed: true}, reasonNotForBot},
+		{"beside its conversation", false, here, reasonNotForBot},
+	} {
+		o := chat.Origin{From: chat.User{ID: "test:5"}, Kind: chat.Group, Threaded: tc.threaded}
+		for _, ev := range []chat.Event{chat.MessageReceived{Origin: o, Text: "and then?"}, chat.MessageEdited{Origin: o, Text: "and then?"}} {
+			if got := a.gate(ev)(tc.facts); got.Reason != tc.want {
+				t.Errorf("%T %s: %q, want %q", ev, tc.what, got.Reason, tc.want)
+			}
+		}
+	}
+}

@@ -41,6 +41,9 @@ type Origin struct {
 	Reply ReplyHandle `json:"reply,omitempty"`
 	// Title is the chat's name, as data for display.
 	Title string `json:"title,omitempty"`
+	// Threaded says that the message stands in a thread that belongs to one
+	// conversation: once the bot talks there, it is spoken to without being named.
+	Threaded bool `json:"threaded,omitempty"`
 }
 
 // Meta implements Event.
