@@ -11,7 +11,7 @@ import (
 // The reasons of access decisions, as /why and `parley why` show them.
 const (
 	reasonOK          = "accepted"
-	reasonBot         = "refused: the sender is a bot"
+	reasonBot         = "refused: the sender is a bot; only a mention by one whose own id is in access.allow counts"
 	reasonShared      = "refused: the sender is anonymous (an id that stands for several people)"
 	reasonIgnored     = "refused: the owner chose to ignore this person"
 	reasonStranger    = "refused: the person is not allowed; add their id to access.allow, or let them be paired in a direct message"
@@ -91,7 +91,7 @@ func (a access) addressed(ev chat.Event, talks bool) (record.Verdict, bool) {
 	drop := func(reason string, count bool) (record.Verdict, bool) {
 		return record.Verdict{State: record.InboxRefused, Reason: reason, Count: count}, false
 	}
-	if o.From.Bot {
+	if o.From.Bot && !a.letsIn(ev) {
 		return drop(reasonBot, o.Kind == chat.Group)
 	}
 	m, ok := ev.(chat.MessageReceived)
@@ -113,6 +113,18 @@ func (a access) addressed(ev chat.Event, talks bool) (record.Verdict, bool) {
 		return drop(reasonNotForBot, true)
 	}
 	return record.Verdict{}, true
+}
+
+// letsIn says whether an event of a bot counts. Two bots that answer each other never
+// end (MEN-006, MEN-014): a bot is heard only if its own id is listed and it addresses
+// this one, and it can neither command nor decide anything.
+func (a access) letsIn(ev chat.Event) bool {
+	m, ok := ev.(chat.MessageReceived)
+	if !ok || !m.ForBot || !slices.Contains(a.cfg.Allow, string(m.From.ID)) {
+		return false
+	}
+	_, _, command := parseCommand(m.Text)
+	return !command
 }
 
 // isClaim recognises "/start own_…" in a direct message.

@@ -43,6 +43,33 @@ func TestWhoIsAnswered(t *testing.T) {
 	}
 }
 
+// MEN-006, MEN-014: a bot is heard only if its own id is listed, and only when it
+// addresses this one; it never commands or decides.
+func TestWhichBotsAreHeard(t *testing.T) {
+	a := access{AccessConfig{Allow: []string{"test:bot", "other:*"}, Groups: "all"}}
+	for _, tc := range []struct {
+		ev   chat.Event
+		want bool
+	}{
+		{chat.MessageReceived{Origin: bot("test:bot"), Text: "hi", ForBot: true}, true},
+		{chat.MessageReceived{Origin: bot("test:bot"), Text: "hi"}, false},
+		{chat.MessageReceived{Origin: bot("test:bot"), Text: "/stop", ForBot: true}, false},
+		{chat.MessageReceived{Origin: bot("other:bot"), Text: "hi", ForBot: true}, false},
+		{chat.ButtonPressed{Origin: bot("test:bot"), Data: "ask:1:y"}, false},
+		{chat.MessageEdited{Origin: bot("test:bot"), Text: "hi", ForBot: true}, false},
+		{chat.CommandInvoked{Origin: bot("test:bot"), Name: "new"}, false},
+	} {
+		got := a.gate(tc.ev)(record.AccessFacts{Claimed: true})
+		if (got.State == record.InboxReceived) != tc.want || (!tc.want && got.Reason != reasonBot) {
+			t.Errorf("%+v: %s, %q", tc.ev, got.State, got.Reason)
+		}
+	}
+}
+
+func bot(id chat.Person) chat.Origin {
+	return chat.Origin{From: chat.User{ID: id, Bot: true}, Kind: chat.Group}
+}
+
 // CMD-002, CMD-004: commands are found in one place, for all platforms; ordinary text
 // is none.
 func TestParseCommand(t *testing.T) {

@@ -219,7 +219,7 @@ var (
 // only, and any other text of that person withdraws it and goes its own way.
 func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem, ev chat.MessageReceived) bool {
 	for _, q := range c.oldestFirst() {
-		if ev.From.ID != q.Asked || c.turn == nil || !c.mayDecide(ctx, q, ev.From.ID) {
+		if ev.From.Bot || ev.From.ID != q.Asked || c.turn == nil || !c.mayDecide(ctx, q, ev.From.ID) {
 			continue
 		}
 		word := strings.ToLower(strings.TrimSpace(ev.Text))

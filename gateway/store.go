@@ -64,6 +64,9 @@ type (
 		SuspendTurn(ctx context.Context, f record.Fence, t record.TurnID, cause string, crashed bool) error
 		// EndTurn ends a turn; see record.TurnEnd.
 		EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) error
+		// UnattendedInARow counts the newest turns that no person started, up to the
+		// last one that one did.
+		UnattendedInARow(ctx context.Context, c record.ConversationID) (int, error)
 		// EndItems ends inbox rows with a reason, applies a command's effect and
 		// writes its replies. MoveTo of a session of another conversation fails with
 		// an error that matches record.ErrNotFound.

@@ -55,7 +55,28 @@ func (c *conversation) message(ctx context.Context, it record.InboxItem, ev chat
 		c.compression.announce(ctx, c)
 		return false
 	}
+	if ev.From.Bot && c.looping(ctx, it) {
+		return true
+	}
 	c.startTurn(ctx, it.Seq)
+	return true
+}
+
+// botAnswers is how many messages of bots are answered in a row. After that a
+// conversation is silent to them until a person has written.
+const botAnswers = 4
+
+// looping ends a bot's message unanswered when it would be one too many in a row.
+func (c *conversation) looping(ctx context.Context, it record.InboxItem) bool {
+	n, err := c.g.store.UnattendedInARow(ctx, c.fence.Conversation)
+	switch {
+	case err != nil:
+		c.failed(err, "count answers to bots")
+	case n >= botAnswers:
+		c.end(ctx, fmt.Sprintf("not answered: %d messages of bots in a row were, and no person has written since", n), record.NoEffect{}, nil, it)
+	default:
+		return false
+	}
 	return true
 }
 
@@ -82,6 +103,9 @@ func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev ch
 	t, b := c.turn, c.turn.live.busy()
 	if t.ending != "" || slices.ContainsFunc(t.steered, func(x record.InboxItem) bool { return x.Seq == it.Seq }) {
 		return
+	}
+	if ev.From.Bot {
+		return // it waits: no bot interrupts or steers
 	}
 	own := ev.From.ID == t.row.Person
 	if own && !b.ranTool && it.ReceivedAt.Sub(t.joined) < joinWindow {
@@ -148,6 +172,9 @@ func (c *conversation) startTurn(ctx context.Context, first int64) {
 	}
 	last, _ := items[len(items)-1].Event()
 	t := c.newTurn(last.Meta(), lead.Meta().From.ID)
+	if lead.Meta().From.Bot {
+		t.Trust = record.TrustUntrusted
+	}
 	begun, err := c.g.store.StartTurn(ctx, c.fence, record.TurnStart{Turn: t, Items: items, Messages: msgs})
 	if err != nil {
 		c.failed(err, "start a turn")
@@ -171,9 +198,10 @@ func (c *conversation) newTurn(o chat.Origin, p chat.Person) record.Turn {
 }
 
 // together returns the messages from seq on that make one turn: everything up to
-// the next command or button.
+// the next command or button. What a bot says is never mixed with what people say.
 func (c *conversation) together(seq int64) []record.InboxItem {
 	var items []record.InboxItem
+	bot := false
 	for _, it := range c.inbox {
 		if it.Seq < seq {
 			continue
@@ -186,6 +214,10 @@ func (c *conversation) together(seq int64) []record.InboxItem {
 		if _, _, cmd := parseCommand(m.Text); cmd {
 			break
 		}
+		if len(items) > 0 && m.From.Bot != bot {
+			break
+		}
+		bot = m.From.Bot
 		items = append(items, it)
 	}
 	return items

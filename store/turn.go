@@ -106,6 +106,17 @@ func (db *DB) JoinTurn(ctx context.Context, f record.Fence, t record.TurnID, ite
 	})
 }
 
+// UnattendedInARow counts the newest turns of a conversation that no person started,
+// up to the last one that one did.
+func (db *DB) UnattendedInARow(ctx context.Context, c record.ConversationID) (int, error) {
+	n := 0
+	err := db.read(ctx, "unattended turns", func(ctx context.Context) error {
+		return db.pool.QueryRow(ctx, `SELECT count(*) FROM turns t WHERE t.conversation_id = $1 AND t.trust = 'untrusted'
+			AND NOT EXISTS (SELECT FROM turns u WHERE u.conversation_id = $1 AND u.trust <> 'untrusted' AND u.id > t.id)`, null(c)).Scan(&n)
+	})
+	return n, err
+}
+
 // queueTake moves received inbox rows into a turn, all of them or none.
 func queueTake(b *pgx.Batch, f record.Fence, t record.TurnID, items []record.InboxItem) {
 	if len(items) == 0 {
