@@ -9,6 +9,7 @@
 package config
 
 import (
+	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/adapters/web"
 	"parley/agentcore"
@@ -121,7 +122,7 @@ type WebSearchConfig struct {
 // PlatformsConfig is `platforms:`; an account whose token is empty is off.
 type PlatformsConfig struct {
 	Telegram []telegram.Config `yaml:"telegram"`
-	Slack    []SlackConfig     `yaml:"slack"`
+	Slack    []slack.Config    `yaml:"slack"`
 	Discord  []DiscordConfig   `yaml:"discord"`
 	Web      web.Config        `yaml:"web"`
 }
@@ -167,6 +168,17 @@ func (c *Config) ActiveTelegram() []telegram.Config {
 	for _, t := range c.Platforms.Telegram {
 		if !t.Token.Empty() {
 			active = append(active, t)
+		}
+	}
+	return active
+}
+
+// ActiveSlack are the accounts that have a bot token.
+func (c *Config) ActiveSlack() []slack.Config {
+	var active []slack.Config
+	for _, s := range c.Platforms.Slack {
+		if !s.BotToken.Empty() {
+			active = append(active, s)
 		}
 	}
 	return active

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/config/secret"
 )
@@ -31,7 +32,7 @@ var (
 	// elements are what a new entry of a list begins as.
 	elements = map[reflect.Type]reflect.Value{
 		reflect.TypeFor[telegram.Config](): reflect.ValueOf(telegram.DefaultConfig()),
-		reflect.TypeFor[SlackConfig]():     reflect.ValueOf(defaultSlack()),
+		reflect.TypeFor[slack.Config]():    reflect.ValueOf(slack.DefaultConfig()),
 		reflect.TypeFor[DiscordConfig]():   reflect.ValueOf(defaultDiscord()),
 	}
 )

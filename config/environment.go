@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/config/secret"
 )
@@ -50,9 +51,9 @@ func (c *Config) platformsFromEnvironment(get func(string) string) {
 		c.Platforms.Telegram = []telegram.Config{t}
 	}
 	if token := get("SLACK_BOT_TOKEN"); token != "" {
-		s := defaultSlack()
+		s := slack.DefaultConfig()
 		s.BotToken, s.AppToken = secret.New(token), secret.New(get("SLACK_APP_TOKEN"))
-		c.Platforms.Slack = []SlackConfig{s}
+		c.Platforms.Slack = []slack.Config{s}
 	}
 	if token := get("DISCORD_BOT_TOKEN"); token != "" {
 		d := defaultDiscord()

@@ -41,17 +41,6 @@ type MCPConfig struct {
 	Headers map[string]secret.String `yaml:"headers"`
 }
 
-// SlackConfig is one entry of `platforms.slack:`.
-type SlackConfig struct {
-	Name          string        `yaml:"name"`
-	BotToken      secret.String `yaml:"bot_token"`
-	AppToken      secret.String `yaml:"app_token"`
-	SigningSecret secret.String `yaml:"signing_secret"`
-	APIBase       string        `yaml:"api_base"`
-	// Mode is "socket" or "events".
-	Mode string `yaml:"mode"`
-}
-
 // DiscordConfig is one entry of `platforms.discord:`.
 type DiscordConfig struct {
 	Name    string        `yaml:"name"`
@@ -63,10 +52,6 @@ func defaultLater() Later {
 	return Later{
 		Delegation: DelegationConfig{MaxIterations: 50, MaxConcurrent: 3, MaxDepth: 1},
 	}
-}
-
-func defaultSlack() SlackConfig {
-	return SlackConfig{Name: "main", APIBase: "https://slack.com/api/", Mode: "socket"}
 }
 
 func defaultDiscord() DiscordConfig {
@@ -91,9 +76,6 @@ func (c *Config) unserved() []string {
 	use("auxiliary.web_extract", c.Auxiliary.WebExtract.Model != "")
 	use("auxiliary.title", c.Auxiliary.Title.Model != "")
 	use("tools.web_search", c.Tools.WebSearch.Provider != "")
-	for _, s := range c.Platforms.Slack {
-		use("platforms.slack."+s.Name, !s.BotToken.Empty())
-	}
 	for _, d := range c.Platforms.Discord {
 		use("platforms.discord."+d.Name, !d.Token.Empty())
 	}

@@ -167,7 +167,7 @@ platforms:
 	warned := c.Warnings()
 	for _, key := range []string{
 		"delegation", "transcription", "hooks", "webhooks", "mcp_servers",
-		"tools.web_search", "platforms.slack.main", "platforms.discord.main",
+		"tools.web_search", "platforms.discord.main",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {
 			t.Errorf("no warning for %s in:\n%q", key, warned)

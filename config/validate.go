@@ -124,9 +124,9 @@ func (c *Config) validateAccounts() []error {
 	}
 	for _, s := range c.Platforms.Slack {
 		account("slack", s.Name)
-		errs = append(errs, validURL("platforms.slack."+s.Name+".api_base", s.APIBase)...)
-		if s.Mode != "socket" && s.Mode != "events" {
-			errs = append(errs, fmt.Errorf("platforms.slack.%s.mode: %q is not one of socket, events", s.Name, s.Mode))
+		errs = append(errs, s.Validate()...)
+		if s.Mode == "events" && !s.BotToken.Empty() && c.HTTP.PublicURL == "" {
+			errs = append(errs, fmt.Errorf("platforms.slack.%s.mode: events needs http.public_url", s.Name))
 		}
 	}
 	for _, d := range c.Platforms.Discord {

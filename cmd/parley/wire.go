@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/adapters/web"
 	"parley/agentcore"
@@ -65,6 +66,15 @@ func (w wiring) platforms() ([]chat.Adapter, error) {
 			return nil, fmt.Errorf("platforms.telegram.%s: %w", c.Name, err)
 		}
 		adapters = append(adapters, t)
+	}
+	for _, c := range w.config.ActiveSlack() {
+		s, err := slack.New(c, slack.Deps{
+			Log: w.log, Commands: gateway.CommandInfos(), PublicURL: w.config.HTTP.PublicURL, NoStreams: w.config.Gateway.Streaming != gateway.StreamAuto,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("platforms.slack.%s: %w", c.Name, err)
+		}
+		adapters = append(adapters, s)
 	}
 	return adapters, nil
 }

@@ -1,0 +1,261 @@
+package slack
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	east "github.com/yuin/goldmark/extension/ast"
+
+	"parley/gateway/markdown"
+)
+
+// escape is all that Slack's own markup wants escaped (MKD-001).
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// clean removes what no message may hold.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+// apart is put into what would call people; it has no width.
+const apart = "\u200b"
+
+// calls matches what Slack could take for a mention: <@…>, <!…>, <#…>, @here,
+// @channel, @everyone. It looks one character ahead, so that a text that grows
+// changes nothing of what was shown.
+var calls = regexp.MustCompile(`<[@!#]|(^|[^\pL\pN_@])@[hceHCE]`)
+
+// inert is a text for a markdown block, which takes Markdown as models write it,
+// with everything taken apart that would call people (MEN-007).
+func inert(commonMark string) string {
+	return calls.ReplaceAllStringFunc(clean(commonMark), func(s string) string {
+		last := len(s) - 1 // what is matched ends with one character of ASCII
+		return s[:last] + apart + s[last:]
+	})
+}
+
+// notice is the text of notifications and of clients without blocks: the whole in
+// Slack's own markup, or the beginning without markup if that is too long.
+func notice(commonMark string) string {
+	if s := render(commonMark); length(s) <= noticeLimit {
+		return s
+	}
+	r := []rune(markdown.Plain(inert(commonMark)))
+	for n := min(len(r), noticeLimit-1); ; n = n * 9 / 10 {
+		if s := escape.Replace(string(r[:n])); length(s) < noticeLimit {
+			return s + "…"
+		}
+	}
+}
+
+// render turns CommonMark into Slack's own markup. It is made from the tree, and
+// everything that the text shows is escaped, so that it holds no tokens but its
+// links.
+func render(commonMark string) string {
+	r := renderer{markdown.Parse(inert(commonMark))}
+	return strings.TrimSpace(r.blocks(r.Root, "", "\n\n"))
+}
+
+// renderer draws one tree. Blocks take the indentation of their lines; code has
+// none, since it is to be copied.
+type renderer struct{ markdown.Tree }
+
+func (r *renderer) blocks(parent ast.Node, pad, gap string) string {
+	var out []string
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		if s := r.block(n, pad); s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, gap)
+}
+
+func (r *renderer) block(n ast.Node, pad string) string {
+	switch n := n.(type) {
+	case *ast.Heading:
+		return indent(wrap("*", strings.NewReplacer("*", "", "\n", " ").Replace(r.inline(n))), pad)
+	case *ast.FencedCodeBlock, *ast.CodeBlock:
+		return pre(r.Code(n))
+	case *ast.ThematicBreak:
+		return pad + "———"
+	case *ast.Blockquote:
+		return indent(r.blocks(n, "", "\n"), pad+"&gt; ")
+	case *ast.List:
+		return r.list(n, pad)
+	case *east.Table:
+		return pre(r.table(n))
+	default:
+		return indent(r.inline(n), pad)
+	}
+}
+
+func indent(s, pad string) string {
+	if s == "" {
+		return ""
+	}
+	return pad + strings.ReplaceAll(s, "\n", "\n"+pad)
+}
+
+// pre is a block of code; a fence in it is taken apart, since Slack knows no longer
+// ones.
+func pre(code string) string {
+	if code == "" {
+		return ""
+	}
+	return "```\n" + escape.Replace(unfence(code)) + "\n```"
+}
+
+func unfence(s string) string { return strings.ReplaceAll(s, "```", "`"+apart+"`"+apart+"`") }
+
+func (r *renderer) list(list *ast.List, pad string) string {
+	var out []string
+	number := list.Start
+	for c := list.FirstChild(); c != nil; c = c.NextSibling() {
+		item, ok := c.(*ast.ListItem)
+		if !ok {
+			continue
+		}
+		mark := "• "
+		if list.IsOrdered() {
+			mark = strconv.Itoa(number) + ". "
+			number++
+		}
+		if s := r.item(item, mark, pad); s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func (r *renderer) item(item *ast.ListItem, mark, pad string) string {
+	inner := pad + strings.Repeat(" ", len([]rune(mark)))
+	body := r.blocks(item, inner, "\n")
+	first := item.FirstChild()
+	switch {
+	case body == "" || r.Continued(item):
+		return body
+	case first.FirstChild() != nil && first.FirstChild().Kind() == east.KindTaskCheckBox:
+		return pad + strings.TrimPrefix(body, inner)
+	case first.Kind() == ast.KindParagraph || first.Kind() == ast.KindTextBlock || first.Kind() == ast.KindHeading:
+		return pad + mark + strings.TrimPrefix(body, inner)
+	default:
+		return pad + strings.TrimRight(mark, " ") + "\n" + body
+	}
+}
+
+// table draws the cells with bars between them, in a block of code.
+func (r *renderer) table(n *east.Table) string {
+	var rows []string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		var cells []string
+		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+			cells = append(cells, strings.ReplaceAll(r.Inline(c), "\n", " "))
+		}
+		rows = append(rows, strings.Join(cells, " | "))
+	}
+	return strings.Join(rows, "\n")
+}
+
+func (r *renderer) inline(parent ast.Node) string {
+	var b strings.Builder
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		b.WriteString(r.span(n))
+	}
+	return strings.Trim(b.String(), "\n")
+}
+
+func (r *renderer) span(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.Text:
+		s := escape.Replace(unfence(r.Text(n)))
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			s += "\n" // MKD-010
+		}
+		return s
+	case *ast.String:
+		return escape.Replace(unfence(string(n.Value)))
+	case *ast.CodeSpan:
+		return wrap("`", escape.Replace(strings.NewReplacer("\n", " ", "`", "ˋ").Replace(r.Inline(n))))
+	case *ast.Emphasis:
+		if n.Level == 2 {
+			return wrap("*", r.inline(n))
+		}
+		return wrap("_", r.inline(n))
+	case *east.Strikethrough:
+		return wrap("~", r.inline(n))
+	case *ast.Link:
+		return anchor(r.label(n), string(n.Destination))
+	case *ast.Image:
+		return anchor(r.label(n), string(n.Destination))
+	case *ast.AutoLink:
+		return anchor(string(n.Label(r.Source)), string(n.URL(r.Source)))
+	case *ast.RawHTML:
+		return rawTag(r.Raw(n))
+	case *east.TaskCheckBox:
+		if n.IsChecked {
+			return "☑ "
+		}
+		return "☐ "
+	default:
+		return r.inline(n)
+	}
+}
+
+// label is what a link shows; Slack draws no markup in it.
+func (r *renderer) label(n ast.Node) string {
+	if n.ChildCount() == 0 {
+		return ""
+	}
+	return r.Inline(n)
+}
+
+// wrap puts markers around what is not empty. Slack wants them next to something
+// that is no space.
+func wrap(mark, s string) string {
+	inside := strings.TrimSpace(s)
+	if inside == "" {
+		return s
+	}
+	at := strings.Index(s, inside)
+	return s[:at] + mark + inside + mark + s[at+len(inside):]
+}
+
+// rawTag draws a tag that the model wrote: a line break, nothing, or its text.
+func rawTag(raw string) string {
+	switch strings.ReplaceAll(strings.ToLower(raw), " ", "") {
+	case "<br>", "<br/>":
+		return "\n"
+	case "<!---->":
+		return ""
+	}
+	return escape.Replace(unfence(raw))
+}
+
+// inLink is what an address may not hold between the brackets.
+var inLink = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C", " ", "%20", "\n", "", "\t", "%09")
+
+// anchor draws a link. What Slack would not take for an address stays readable.
+func anchor(label, to string) string {
+	known := false
+	for _, scheme := range []string{"http://", "https://", "mailto:", "tel:"} {
+		known = known || len(to) > len(scheme) && strings.EqualFold(to[:len(scheme)], scheme)
+	}
+	label = escape.Replace(unfence(strings.NewReplacer("|", "¦", "\n", " ").Replace(label)))
+	to = strings.TrimSpace(to)
+	shown := escape.Replace(unfence(to))
+	scheme, rest, _ := strings.Cut(to, ":")
+	switch {
+	case known && (label == "" || label == shown):
+		return "<" + strings.ToLower(scheme) + ":" + inLink.Replace(unfence(rest)) + ">"
+	case known:
+		return "<" + strings.ToLower(scheme) + ":" + inLink.Replace(unfence(rest)) + "|" + label + ">"
+	case label == "" || label == shown:
+		return shown
+	case to == "":
+		return label
+	default:
+		return label + " (" + shown + ")"
+	}
+}
