@@ -178,6 +178,10 @@ func (t *turn) load(ctx context.Context) (err error) {
 		if err := t.loadRuns(ctx); err != nil {
 			return err
 		}
+		// It runs again: should its process die now, that is a crash of this turn.
+		if err := t.save(ctx, record.TurnPreparing); err != nil {
+			return err
+		}
 	}
 	if t.session.SystemPrompt == "" {
 		if t.session.SystemPrompt, err = t.systemPrompt(ctx); err != nil {

@@ -72,10 +72,7 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 	m := chat.Outgoing{Key: "ask/" + string(q.ID), Text: q.Question}
 	switch q.Kind {
 	case record.AskApproval, record.AskSpending:
-		m.Buttons = [][]chat.Button{{
-			{Label: "Allow", Data: askData(q.ID, "y"), Style: chat.Primary},
-			{Label: "Deny", Data: askData(q.ID, "n"), Style: chat.Danger},
-		}}
+		m.Buttons = askButtons(q.ID)
 		if l.NoButtons {
 			m.Text += "\n\nAnswer `/approve` or `/deny`."
 		}
@@ -88,6 +85,13 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 		}
 	}
 	return m
+}
+
+func askButtons(id record.ApprovalID) [][]chat.Button {
+	return [][]chat.Button{{
+		{Label: "Allow", Data: askData(id, "y"), Style: chat.Primary},
+		{Label: "Deny", Data: askData(id, "n"), Style: chat.Danger},
+	}}
 }
 
 // askPrefix begins the data of a question's buttons.
@@ -111,6 +115,7 @@ func (c *conversation) onAsked(ctx context.Context, a asked) {
 		if !a.card.State.Settled() {
 			c.post.add(a.card)
 		}
+		c.askAdmins(ctx, a.approval)
 	}
 	q.reply = a.reply
 }
@@ -138,12 +143,17 @@ func (c *conversation) decide(ctx context.Context, q *question, to record.Approv
 	}
 	killpoint.Here(killpoint.ApprovalDecided)
 	c.log.Info("question decided", zap.String("approval", string(a.ID)), zap.String("state", string(a.State)), zap.String("by", string(a.DecidedBy)))
-	c.closeCard(ctx, a, q.card, by.Name)
+	c.closed(ctx, q, a, by.Name)
+	return true
+}
+
+// closed edits the card of a question that is decided and tells the turn.
+func (c *conversation) closed(ctx context.Context, q *question, a record.Approval, by string) {
+	c.closeCard(ctx, a, q.card, by)
 	delete(c.questions, q.ID)
 	if q.reply != nil {
 		q.reply <- a
 	}
-	return true
 }
 
 // closeCard edits the card: the buttons go, the outcome stays.
@@ -272,6 +282,14 @@ func (c *conversation) askPressed(ctx context.Context, it record.InboxItem, ev c
 	id, choice, _ := strings.Cut(strings.TrimPrefix(ev.Data, askPrefix), ":")
 	q := c.questions[record.ApprovalID(id)]
 	if q == nil {
+		if a, _, err := c.g.store.ApprovalCard(ctx, record.ApprovalID(id)); err == nil && a.Kind == record.AskSpending && a.Conversation != c.fence.Conversation {
+			to := record.ApprovalDenied
+			if choice == "y" {
+				to = record.ApprovalApproved
+			}
+			c.decideElsewhere(ctx, it, ev, a.ID, to)
+			return
+		}
 		c.ack(ev, "This question is no longer open.")
 		c.end(ctx, "a button of a closed question", record.NoEffect{}, nil, it)
 		if a, card, err := c.g.store.ApprovalCard(ctx, record.ApprovalID(id)); err == nil && a.Conversation == c.fence.Conversation {

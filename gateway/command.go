@@ -67,6 +67,8 @@ var commands = table(
 	command{name: "why", help: "reply to a message: why it was or was not answered", who: everybody, run: (*conversation).cmdWhy},
 	command{name: "whoami", help: "your id and role", who: everybody, run: (*conversation).cmdWhoami},
 	command{name: pairingCommand, who: everybody, run: (*conversation).cmdPairing},
+	command{name: spendingCommand, who: everybody, run: (*conversation).cmdSpending},
+	command{name: decidedCommand, who: everybody, urgent: true, run: (*conversation).cmdDecided},
 )
 
 func table(cs ...command) map[string]command {

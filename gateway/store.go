@@ -121,6 +121,10 @@ type (
 		// DecideApproval changes an open question once; ok is false if it was no
 		// longer open, and the row says what it is.
 		DecideApproval(ctx context.Context, f record.Fence, id record.ApprovalID, to record.ApprovalState, by chat.Person, answer string) (a record.Approval, ok bool, err error)
+		// DecideSpending changes an open question about money of whichever conversation,
+		// for an admin who decides elsewhere, and returns it as it is then with the
+		// conversation that asked.
+		DecideSpending(ctx context.Context, id record.ApprovalID, to record.ApprovalState, by chat.Person) (record.Approval, record.Conversation, error)
 		// ApprovalCard returns a question and its card.
 		ApprovalCard(ctx context.Context, id record.ApprovalID) (record.Approval, record.Delivery, error)
 	}

@@ -75,6 +75,19 @@ func (db *DB) DecideApproval(ctx context.Context, f record.Fence, id record.Appr
 	return a, err == nil && changed != nil && changed.State == to, err
 }
 
+// DecideSpending changes an open question about money once, whoever owns its
+// conversation, and returns it as it is then with that conversation.
+func (db *DB) DecideSpending(ctx context.Context, id record.ApprovalID, to record.ApprovalState, by chat.Person) (a record.Approval, c record.Conversation, err error) {
+	err = db.batch(ctx, "decide spending", func(b *pgx.Batch) {
+		b.Queue(`UPDATE approvals SET decided_at = now(), state = $2, decided_by = $3 WHERE id = $1 AND kind = 'spending' AND state = 'open' AND expires_at > now()`,
+			id, string(to), text(by))
+		b.Queue(`SELECT `+approvalColumns+` FROM approvals a WHERE a.id = $1`, id).QueryRow(one(&a, scanApproval))
+		b.Queue(`SELECT `+conversationColumns+` FROM conversations c JOIN approvals a ON a.conversation_id = c.id WHERE a.id = $1`, id).
+			QueryRow(one(&c, scanConversation))
+	})
+	return a, c, err
+}
+
 // ApprovalCard returns a question and its card, which is empty if there is none.
 func (db *DB) ApprovalCard(ctx context.Context, id record.ApprovalID) (record.Approval, record.Delivery, error) {
 	var a record.Approval
