@@ -3,6 +3,7 @@ package agentcore
 import (
 	"context"
 
+	"parley/gateway/chat"
 	"parley/store/record"
 )
 
@@ -55,6 +56,12 @@ type Asker interface {
 	// Ask returns the decided question: approved, denied, answered, expired or
 	// withdrawn. It returns early with ctx's error.
 	Ask(ctx context.Context, q record.Approval) (record.Approval, error)
+}
+
+// Overheard reads what people said at the place of a turn before a message, oldest
+// first. It bounds its own time; an error leaves the turn without.
+type Overheard interface {
+	Before(ctx context.Context, m chat.MessageID) ([]chat.Quote, error)
 }
 
 // Steering hands over what people say while the turn runs.

@@ -37,7 +37,7 @@ func (t *turn) attach(ctx context.Context) {
 		return
 	}
 	t.attached = newest.Seq
-	beside := t.skills(said)
+	beside := append(t.overheard(ctx), t.skills(said)...)
 	recalled, err := t.recalled(ctx, said)
 	if recalled != "" {
 		beside = append(beside, recalled)
@@ -69,6 +69,26 @@ func (t *turn) unattached() (newest *record.Message, text string) {
 	}
 	slices.Reverse(said)
 	return newest, strings.Join(said, "\n")
+}
+
+// overheard is what was said in a shared room before the first message of its first
+// session: the bot was not told of it. It stays with that message.
+func (t *turn) overheard(ctx context.Context) []string {
+	if t.req.Overheard == nil || !t.shared() || t.session.Previous != "" || t.session.Parent != "" {
+		return nil
+	}
+	if slices.ContainsFunc(t.rows, func(m record.Message) bool { return m.Role != llm.User || m.Wire != "" }) {
+		return nil
+	}
+	said, err := t.req.Overheard.Before(ctx, t.rows[0].Platform)
+	if err != nil {
+		t.log.Warn("what was said before the first message is not known", zap.Error(err))
+		return nil
+	}
+	if block := prompt.Overheard(said); block != "" {
+		return []string{block}
+	}
+	return nil
 }
 
 // skills are the bodies of the skills that a text calls for, unless they are in the

@@ -26,6 +26,9 @@ type Request struct {
 	Sink         Sink
 	Asker        Asker
 	Steering     Steering
+	// Overheard reads what was said in a shared room before the bot was spoken to
+	// first; nil: nothing can be read.
+	Overheard Overheard
 	// Restart says that a further message, which Steering will hand over, belongs
 	// into the model call that runs now. Until a tool was planned in this turn the
 	// call is abandoned silently and made again with it; afterwards the message is

@@ -289,6 +289,9 @@ func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role
 		Asker: &asker{c: c, fence: c.fence, turn: t}, Steering: steering{c.box}, Restart: rt.restart,
 		PlatformHint: platformHint(j.limits), Role: role,
 	}
+	if r, ok := c.account.adapter.(chat.HistoryReader); ok {
+		req.Overheard = overheard{from: r, at: t.Address}
+	}
 	c.log.Info("turn begins", zap.String("turn", string(t.ID)), zap.Bool("resumed", resumed))
 	c.children.Go(func() {
 		defer close(rt.done)

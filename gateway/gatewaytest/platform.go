@@ -40,6 +40,7 @@ type Platform struct {
 	reactions map[chat.MessageID][]chat.Reaction
 	acks      []string
 	typing    int
+	said      func(before chat.MessageID) ([]chat.Quote, error)
 	next      int
 	// fail is asked before each call; a non-nil error is returned instead.
 	fail func(op string, m chat.Outgoing) error
@@ -141,6 +142,24 @@ func (p *Platform) React(_ context.Context, _ chat.Address, id chat.MessageID, r
 	p.reactions[id] = append(p.reactions[id], r)
 	p.touch()
 	return nil
+}
+
+// Said sets what people said before a message.
+func (p *Platform) Said(f func(before chat.MessageID) ([]chat.Quote, error)) {
+	p.mu.Lock()
+	p.said = f
+	p.mu.Unlock()
+}
+
+// History implements chat.HistoryReader.
+func (p *Platform) History(_ context.Context, _ chat.Address, before chat.MessageID, _ int) ([]chat.Quote, error) {
+	p.mu.Lock()
+	f := p.said
+	p.mu.Unlock()
+	if f == nil {
+		return nil, nil
+	}
+	return f(before)
 }
 
 // AckButton implements chat.ButtonAcker.
