@@ -61,7 +61,7 @@ func (t *turn) calling(ctx context.Context) (record.TurnState, error) {
 	switch {
 	case t.last != "":
 		return t.wound(strings.Join(append(t.answer.fragments, text), "")), nil
-	case !t.answer.acted && (t.stale || t.restarted()):
+	case !t.answer.acted && (t.stale || t.req.Restart.take()):
 		return t.again(), nil
 	case len(resp.Message.ToolCalls) > 0 && cut:
 		return t.cutCall()
@@ -116,18 +116,10 @@ func (t *turn) restartable(ctx context.Context) (context.Context, func()) {
 	if t.req.Restart == nil || t.answer.acted || t.last != "" {
 		return ctx, func() { cancel(nil) }
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-t.req.Restart:
-			cancel(errJoined)
-		case <-ctx.Done():
-		}
-	}()
+	t.req.Restart.attach(cancel)
 	return ctx, func() {
+		t.req.Restart.attach(nil)
 		cancel(nil)
-		<-done
 		// The signal may come as the answer ends: it is taken all the same.
 		t.stale = t.stale || errors.Is(context.Cause(ctx), errJoined)
 	}

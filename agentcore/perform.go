@@ -49,6 +49,9 @@ type returned struct {
 // perform runs the jobs and commits each result as it comes. An error means that
 // the turn cannot go on; calls without a result are then still open.
 func (t *turn) perform(ctx context.Context, jobs []job) error {
+	if t.events == nil { // most turns run no tool
+		t.events = make(chan Event, 64)
+	}
 	b := &batch{jobs: jobs, cancel: make([]context.CancelCauseFunc, len(jobs)), returns: make(chan returned, len(jobs))}
 	defer b.cancelAll(nil)
 	for i := range jobs {

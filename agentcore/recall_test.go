@@ -99,7 +99,7 @@ func TestRecallForAMessageThatJoins(t *testing.T) {
 		minka := record.Message{Session: "parent", Seq: 1, Role: llm.User, Content: "my cat is called Minka"}
 		r := &recaller{sources: memory.Sources{Relevant: []record.Message{minka}}}
 		b := recalling(t, r, agentcoretest.Hang("half an"), agentcoretest.Say("both"))
-		restart := make(chan struct{}, 1)
+		restart := new(agentcore.Restart)
 		b.req.Restart = restart
 		done := make(chan *agentcore.Result)
 		go func() { done <- b.run(t.Context()) }()
@@ -109,7 +109,7 @@ func TestRecallForAMessageThatJoins(t *testing.T) {
 		}
 		dog := record.Message{Session: "parent", Seq: 2, Role: llm.User, Content: "my dog is called Rex"}
 		r.sources.Relevant = append(r.sources.Relevant, dog)
-		restart <- struct{}{}
+		restart.Raise()
 		<-done
 		first, second := b.model.Requests()[0].Messages[0].Parts, b.model.Requests()[1].Messages[0].Parts
 		if len(second) != 3 || second[1].Text != first[1].Text || r.asked[1].Text != "and the dog?" {

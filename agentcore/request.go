@@ -29,12 +29,8 @@ type Request struct {
 	// Overheard reads what was said in a shared room before the bot was spoken to
 	// first; nil: nothing can be read.
 	Overheard Overheard
-	// Restart says that a further message, which Steering will hand over, belongs
-	// into the model call that runs now. Until a tool was planned in this turn the
-	// call is abandoned silently and made again with it; afterwards the message is
-	// steered in before the next call. A channel with room for one value, sent to
-	// without blocking after the message is there to be taken, is enough.
-	Restart <-chan struct{}
+	// Restart makes the model call anew with what somebody added; nil: nobody does.
+	Restart *Restart
 	// PlatformHint tells the model what the chat can show; data from the adapter's
 	// limits, not its name.
 	PlatformHint string

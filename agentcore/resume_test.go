@@ -169,7 +169,7 @@ func TestSteering(t *testing.T) {
 func TestJoinRestartsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, agentcoretest.Hang("half an"), agentcoretest.Say("both answered"))
-		restart := make(chan struct{}, 1)
+		restart := new(agentcore.Restart)
 		b.req.Restart = restart
 		done := make(chan *agentcore.Result)
 		go func() { done <- b.run(t.Context()) }()
@@ -177,7 +177,7 @@ func TestJoinRestartsTheCall(t *testing.T) {
 		if _, err := b.journal.Append(t.Context(), record.Message{Role: llm.User, Content: "and this"}); err != nil {
 			t.Fatal(err)
 		}
-		restart <- struct{}{}
+		restart.Raise()
 		res := <-done
 		if res.Text != "both answered" || res.Iterations != 1 || b.rows() != "user, user, assistant" || b.sink.Text() != "both answered" {
 			t.Errorf("%+v, %s, shown %q", res, b.rows(), b.sink.Text())
@@ -191,13 +191,13 @@ func TestJoinRestartsTheCall(t *testing.T) {
 // The signal is taken although the answer ends at that moment.
 func TestJoinAsTheAnswerEnds(t *testing.T) {
 	b := newBench(t, nil)
-	restart := make(chan struct{}, 1)
+	restart := new(agentcore.Restart)
 	b.req.Restart = restart
 	b.model.Then(func(ctx context.Context, _ *llm.Request, yield func(llm.Event, error) bool) {
 		if _, err := b.journal.Append(context.Background(), record.Message{Role: llm.User, Content: "and this"}); err != nil {
 			t.Error(err)
 		}
-		restart <- struct{}{}
+		restart.Raise()
 		<-ctx.Done()
 		_ = yield(llm.ToolCallDelta{ID: "c", Name: "current_time", Arguments: "{}"}, nil) && yield(llm.Finished{Reason: llm.FinishToolCalls}, nil)
 	}, agentcoretest.Say("both"))
@@ -236,10 +236,10 @@ func (j *joinAtEnd) End(ctx context.Context, e record.TurnEnd) error {
 // A signal that comes once tools have run does not restart, and nothing is lost.
 func TestJoinAfterAToolIsSteeredIn(t *testing.T) {
 	b := newBench(t, nil)
-	restart := make(chan struct{}, 1)
+	restart := new(agentcore.Restart)
 	say := makeTool("say", tool.Spec{}, func(ctx context.Context, _ tool.Call, _ string) (tool.Result, error) {
 		_, err := b.journal.Append(ctx, record.Message{Role: llm.User, Content: "and this"})
-		restart <- struct{}{}
+		restart.Raise()
 		return tool.Result{Text: "ok"}, err
 	})
 	c := newBench(t, with(say), agentcoretest.Call(agentcoretest.Tool("c", "say", "{}")), agentcoretest.Say("done"))

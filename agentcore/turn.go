@@ -46,7 +46,7 @@ type turn struct {
 	pressure              pressure
 	stall                 stall
 	end                   record.TurnEnd
-	events                chan Event // from tools' goroutines
+	events                chan Event // from the goroutines of the running tools
 	suspended             error
 	// last says why the next model call is the last one, without tools; "" before.
 	last string
@@ -64,7 +64,7 @@ func (a *Agent) turn(req Request) (*turn, error) {
 		req.Asker = a.deps.Asker
 	}
 	req.Kind = cmp.Or(req.Kind, req.Conversation.Kind, chat.Direct)
-	t := &turn{a: a, req: req, row: req.Turn, decided: map[string]record.Approval{}, events: make(chan Event, 64)}
+	t := &turn{a: a, req: req, row: req.Turn, decided: map[string]record.Approval{}}
 	t.row.ID = cmp.Or(t.row.ID, req.TaskID, record.TurnID(record.NewID()))
 	t.row.Conversation = cmp.Or(t.row.Conversation, req.Conversation.ID)
 	t.row.Person = cmp.Or(t.row.Person, req.Conversation.Key.Participant)
@@ -124,7 +124,7 @@ func (t *turn) gather(ctx context.Context) error {
 		}
 		t.loaded = true
 	}
-	t.stale = t.restarted() || t.stale
+	t.stale = t.req.Restart.take() || t.stale
 	if t.req.Steering != nil {
 		rows, err := t.req.Steering.Take(ctx)
 		if err != nil {
@@ -141,16 +141,6 @@ func (t *turn) gather(ctx context.Context) error {
 	}
 	t.rows, t.stale = rows, false
 	return nil
-}
-
-// restarted consumes the signal that somebody joined.
-func (t *turn) restarted() bool {
-	select {
-	case <-t.req.Restart:
-		return true
-	default:
-		return false
-	}
 }
 
 // load reads session, history and runs, stores a plain request's message, and

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,22 +20,18 @@ import (
 // call to the platform.
 const typingAfter = 400 * time.Millisecond
 
-// typing keeps the typing notice alive until something is visible or ended is
-// closed; no notice comes after that (DEL-005).
-func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
-	defer c.g.door("typing")
+// typing keeps the typing notice alive until something is visible or stop is
+// called; no notice comes after that (DEL-005). A timer that finds the
+// turn ended does nothing.
+func (c *conversation) typing(rt *runningTurn) (stop func()) {
 	t, ok := c.account.adapter.(chat.Typer)
 	ttl := c.account.adapter.Limits().TypingTTL
 	if !ok || ttl <= 0 {
-		return
+		return func() {}
 	}
+	var ended atomic.Bool
 	show := func(ctx context.Context) {
-		select {
-		case <-ended:
-			return
-		default:
-		}
-		if rt.live.show().writing {
+		if ended.Load() || rt.live.show().writing {
 			return
 		}
 		cctx, cancel := context.WithTimeout(ctx, noteLimit)
@@ -43,17 +40,15 @@ func (c *conversation) typing(rt *runningTurn, ended <-chan struct{}) {
 			c.log.Debug("typing", zap.Error(err))
 		}
 	}
-	next := time.NewTimer(min(typingAfter, ttl))
-	defer next.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-next.C:
+	var due func()
+	due = func() {
+		if !ended.Load() {
+			c.post.note(show)
+			time.AfterFunc(ttl*4/5, due)
 		}
-		c.post.note(show)
-		next.Reset(ttl * 4 / 5)
 	}
+	time.AfterFunc(min(typingAfter, ttl), due)
+	return func() { ended.Store(true) }
 }
 
 // see shows once on a message that has to wait for its turn that it was taken in.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,7 +30,7 @@ type runningTurn struct {
 	row     record.Turn
 	cancel  context.CancelCauseFunc
 	live    *live
-	restart chan struct{}
+	restart *agentcore.Restart
 	joined  time.Time // when the last message that belongs to it was received
 	ending  string    // why it was cancelled, "" while it runs
 	steered []record.InboxItem
@@ -134,10 +133,7 @@ func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev ch
 func (c *conversation) join(it record.InboxItem) {
 	c.turn.steered = append(c.turn.steered, it)
 	c.turn.joined = it.ReceivedAt
-	select {
-	case c.turn.restart <- struct{}{}:
-	default:
-	}
+	c.turn.restart.Raise()
 }
 
 // steer hands the messages that wait to the running turn, as rows of it.
@@ -278,7 +274,7 @@ func (c *conversation) resume(ctx context.Context, t record.Turn, parts []record
 func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role, parts []record.Delivery) {
 	t, resumed := j.turn, j.opening == nil
 	tctx, cancel := context.WithCancelCause(ctx)
-	rt := &runningTurn{row: t, cancel: cancel, restart: make(chan struct{}, 1), joined: c.g.now(), done: make(chan struct{})}
+	rt := &runningTurn{row: t, cancel: cancel, restart: new(agentcore.Restart), joined: c.g.now(), done: make(chan struct{})}
 	rt.live = newLive(c.conv, c.post.ring)
 	c.turn = rt
 	c.post.begin(t, rt.live, parts)
@@ -296,12 +292,9 @@ func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role
 	c.children.Go(func() {
 		defer close(rt.done)
 		defer cancel(nil)
-		ended := make(chan struct{})
-		var typing sync.WaitGroup
-		typing.Go(func() { c.typing(rt, ended) })
+		stop := c.typing(rt)
 		res, err := c.agentRun(tctx, req, resumed)
-		close(ended)
-		typing.Wait()
+		stop()
 		c.box.put(turnEnded{turn: t.ID, result: res, err: err})
 	})
 }

@@ -87,6 +87,8 @@ func Transport() *http.Transport {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     60 * time.Second,
+		// Events are small: a buffer for each stream that waits for its model.
+		ReadBufferSize: 2 << 10, WriteBufferSize: 2 << 10,
 	}
 }
 
