@@ -215,7 +215,9 @@ func (p *poster) showPart(ctx context.Context, lp *livePost, i int, out chat.Out
 		p.inCall = cancel
 		p.mu.Unlock()
 		d := lp.parts[i]
-		if err := p.deps.adapter.(chat.Editor).Edit(cctx, d.Address, d.Message, out); err != nil {
+		var err error
+		apart(func() { err = p.deps.adapter.(chat.Editor).Edit(cctx, d.Address, d.Message, out) })
+		if err != nil {
 			return err
 		}
 		lp.shown[i] = look(out)
@@ -230,7 +232,7 @@ func (p *poster) showPart(ctx context.Context, lp *livePost, i int, out chat.Out
 		return err
 	}
 	killpoint.Here(killpoint.LiveSending)
-	id, err := p.deps.adapter.Send(cctx, d.Address, out)
+	id, err := p.send(ctx, d.Address, out)
 	if err != nil {
 		return p.failedPart(ctx, lp, d, err)
 	}

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -368,7 +370,8 @@ func (p *poster) edit(ctx context.Context, j *job) error {
 	}
 	cctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	err := ed.Edit(cctx, j.d.Address, j.d.Message, p.content(j.d))
+	var err error
+	apart(func() { err = ed.Edit(cctx, j.d.Address, j.d.Message, p.content(j.d)) })
 	var limited *chat.RateLimitError
 	var rejected *chat.RejectedError
 	switch {
@@ -452,7 +455,30 @@ func (p *poster) postpone(j *job, w time.Duration) {
 func (p *poster) send(ctx context.Context, to chat.Address, m chat.Outgoing) (chat.MessageID, error) {
 	cctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	return p.deps.adapter.Send(cctx, to, m)
+	var id chat.MessageID
+	var err error
+	apart(func() { id, err = p.deps.adapter.Send(cctx, to, m) })
+	return id, err
+}
+
+// apart makes a call on a stack of its own: rendering and HTTP need a deep one, which
+// the poster would hold on to between its edits, once for each turn that runs.
+func apart(call func()) {
+	var broken error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				broken = fmt.Errorf("%v\n%s", r, debug.Stack())
+			}
+		}()
+		call()
+	}()
+	<-done
+	if broken != nil {
+		panic(broken) // at the poster's door
+	}
 }
 
 // content is what is posted: with the mark if an earlier attempt may have arrived.

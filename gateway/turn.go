@@ -288,7 +288,7 @@ func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role
 	if r, ok := c.account.adapter.(chat.HistoryReader); ok {
 		req.Overheard = overheard{from: r, at: t.Address}
 	}
-	c.log.Info("turn begins", zap.String("turn", string(t.ID)), zap.Bool("resumed", resumed))
+	c.log.Debug("turn begins", zap.String("turn", string(t.ID)), zap.Bool("resumed", resumed))
 	c.children.Go(func() {
 		defer close(rt.done)
 		defer cancel(nil)
@@ -331,15 +331,16 @@ func (c *conversation) onTurnEnded(ctx context.Context, e turnEnded) {
 	}
 	<-rt.done
 	c.turn = nil
-	c.stale = true
 	log := c.log.With(zap.String("turn", string(e.turn)))
 	switch {
 	case e.err != nil:
+		c.stale = true
 		ref := c.g.reference()
 		log.Error("turn failed", zap.Error(e.err), zap.String("reference", ref))
 		c.endBroken(ctx, rt.row, ref, "an internal error")
 		return
 	case e.result.State == record.TurnSuspended:
+		c.stale = true
 		c.post.freeze()
 		c.suspend(ctx, rt, e.result)
 		return
@@ -350,18 +351,13 @@ func (c *conversation) onTurnEnded(ctx context.Context, e turnEnded) {
 	c.g.metrics.TurnEnded(e.result.State, e.result.Usage)
 	c.showEnd(rt, e.result.State)
 	c.withdrawQuestions(ctx)
-	if err := c.reload(ctx); err != nil {
+	// An ordinary turn changes no row that this goroutine has not changed with it.
+	ordinary := e.result.State == record.TurnDone && e.result.Session == rt.row.Session && len(rt.steered) == 0
+	c.stale = c.stale || !ordinary
+	if c.stale && !c.load(ctx) {
 		return
 	}
 	c.considerCompression(ctx, e.result)
-}
-
-// reload refreshes the conversation after its turn.
-func (c *conversation) reload(ctx context.Context) error {
-	if !c.load(ctx) {
-		return errors.New("gateway: not loaded")
-	}
-	return nil
 }
 
 // suspend leaves the turn to the next owner, which may be this process again once

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"unique"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,6 +20,7 @@ func sessionFields(s *record.Session) []any {
 
 func scanSession(row pgx.Row) (s record.Session, err error) {
 	err = row.Scan(sessionFields(&s)...)
+	s.SystemPrompt = unique.Make(s.SystemPrompt).Value() // most sessions of a day have the same
 	return s, err
 }
 

@@ -52,13 +52,18 @@ func (a *Adapter) Send(ctx context.Context, to chat.Address, m chat.Outgoing) (c
 	return id, nil
 }
 
+// posted is what is read of the message that the API answers with.
+type posted struct {
+	MessageID int `json:"message_id"`
+}
+
 // post sends the text. A topic that is gone, or that the API refuses in private
 // chats, is left out (TOP-004); a group that became a supergroup is followed, and
 // its own service message makes the ChatMoved.
 func (a *Adapter) post(ctx context.Context, m chat.Outgoing, p params) (chat.MessageID, error) {
-	try := func() (tgbotapi.Message, error) {
-		return a.withText(m, p, func(p params) (tgbotapi.Message, error) {
-			return call[tgbotapi.Message](ctx, a.api, "sendMessage", tgbotapi.Params(p))
+	try := func() (posted, error) {
+		return a.withText(m, p, func(p params) (posted, error) {
+			return call[posted](ctx, a.api, "sendMessage", tgbotapi.Params(p))
 		})
 	}
 	sent, err := try()
@@ -92,14 +97,14 @@ func (a *Adapter) target(to chat.Address, m chat.Outgoing) (params, error) {
 
 // withText makes a call that carries text and buttons. If the markup is refused
 // after all, the same text is sent plain: nothing is lost over a bracket.
-func (a *Adapter) withText(m chat.Outgoing, p params, do func(params) (tgbotapi.Message, error)) (tgbotapi.Message, error) {
+func (a *Adapter) withText(m chat.Outgoing, p params, do func(params) (posted, error)) (posted, error) {
 	out := compose(m)
 	p["text"], p["parse_mode"] = out.html, "HTML"
 	if err := p.json("link_preview_options", map[string]bool{"is_disabled": true}); err != nil {
-		return tgbotapi.Message{}, err
+		return posted{}, err
 	}
 	if err := keyboard(p, m.Buttons); err != nil {
-		return tgbotapi.Message{}, err
+		return posted{}, err
 	}
 	msg, err := do(p)
 	if says(err, saysBadEntities) {
@@ -132,8 +137,8 @@ func keyboard(p params, rows [][]chat.Button) error {
 // Edit implements chat.Editor. An edit that changes nothing is a success.
 func (a *Adapter) Edit(ctx context.Context, to chat.Address, id chat.MessageID, m chat.Outgoing) error {
 	p := params{"chat_id": string(to.Chat), "message_id": string(id)}
-	_, err := a.withText(m, p, func(p params) (tgbotapi.Message, error) {
-		return call[tgbotapi.Message](ctx, a.api, "editMessageText", tgbotapi.Params(p))
+	_, err := a.withText(m, p, func(p params) (posted, error) {
+		return call[posted](ctx, a.api, "editMessageText", tgbotapi.Params(p))
 	})
 	if says(err, saysNotModified) {
 		return nil
@@ -246,7 +251,7 @@ func (a *Adapter) sendFile(ctx context.Context, to chat.Address, f chat.Outgoing
 		}
 		return "", deliveryError(err, creates)
 	}
-	var sent tgbotapi.Message
+	var sent posted
 	if err := json.Unmarshal(resp.Result, &sent); err != nil {
 		return "", fmt.Errorf("%w: telegram: sendDocument: %w", chat.ErrAmbiguous, err)
 	}

@@ -88,7 +88,7 @@ func Transport() *http.Transport {
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     60 * time.Second,
 		// Events are small: a buffer for each stream that waits for its model.
-		ReadBufferSize: 2 << 10, WriteBufferSize: 2 << 10,
+		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10,
 	}
 }
 
