@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"go.uber.org/zap"
 )
 
@@ -66,6 +65,9 @@ func withConn(ctx context.Context, url string, fn func(*pgx.Conn) error) error {
 	return fn(conn)
 }
 
+// migrationLock is the advisory lock of whoever changes the schema.
+const migrationLock int64 = 0x7061726c6579 // "parley"
+
 // migrate does nothing if the schema is up to date, which is one query.
 func migrate(ctx context.Context, conn *pgx.Conn, log *zap.Logger) error {
 	current, target, err := versions(ctx, conn)
@@ -76,6 +78,14 @@ func migrate(ctx context.Context, conn *pgx.Conn, log *zap.Logger) error {
 		return fmt.Errorf("%w: its schema is %d, this binary knows %d; use the newer binary", ErrNewer, current, target)
 	case current == target:
 		return nil
+	}
+	// One process at a time, from the look at the version on.
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", migrationLock); err != nil {
+		return explain("wait for another migration", err)
+	}
+	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock) }()
+	if current, target, err = versions(ctx, conn); err != nil || current == target {
+		return err
 	}
 	if s := schemaOf(conn.Config()); s != "" {
 		if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{s}.Sanitize()); err != nil {
@@ -98,13 +108,8 @@ func migrate(ctx context.Context, conn *pgx.Conn, log *zap.Logger) error {
 	return nil
 }
 
-// provider serialises migrations of several processes by an advisory lock.
 func provider(db *sql.DB) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
-	if err != nil {
-		return nil, fmt.Errorf("store: migrate: %w", err)
-	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, Migrations(), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, Migrations(), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, fmt.Errorf("store: migrate: %w", err)
 	}

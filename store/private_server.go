@@ -269,5 +269,24 @@ func (at place) gone(pid int) bool {
 	if wpid, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err == nil && wpid == pid {
 		return true
 	}
-	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || !strings.Contains(commandLine(pid), at.path("data"))
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	line := commandLine(pid)
+	if line == "" {
+		return !starting(pid)
+	}
+	return !strings.Contains(line, at.path("data"))
+}
+
+// starting says whether a process without a command line is about to get one: for a
+// moment after its start the kernel has not set it, as it has none for a zombie.
+func starting(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	// The name in brackets may hold anything; the state follows it.
+	state := bytes.TrimSpace(b[bytes.LastIndexByte(b, ')')+1:])
+	return len(state) > 0 && state[0] != 'Z' && state[0] != 'X'
 }
