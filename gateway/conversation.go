@@ -221,7 +221,7 @@ func (c *conversation) drop(items ...record.InboxItem) {
 // recentRows remembers the rows that were taken or ended last. A hint is under way
 // only for as long as intake takes to return, so that few are enough.
 type recentRows struct {
-	seqs [64]int64
+	seqs [32]int64
 	next int
 }
 

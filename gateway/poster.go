@@ -127,7 +127,7 @@ func (p *poster) addMissing(ds ...record.Delivery) {
 // endedJobs remembers the deliveries that ended last, so that what refers to them
 // finds their message.
 type endedJobs struct {
-	ids [32]struct {
+	ids [12]struct {
 		delivery record.DeliveryID
 		message  chat.MessageID
 	}

@@ -7,11 +7,19 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 )
 
+// gcPercent trades a little CPU for memory: most of what a daemon holds are turns that
+// wait for a model. GOGC in the environment has precedence.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	interrupts := &interrupts{}
 	os.Exit(withSignals(interrupts, func(ctx, hurry context.Context) int {
 		return run(ctx, hurry, process{
