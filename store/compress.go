@@ -11,8 +11,9 @@ import (
 // Compress swaps to a child session, all of it or nothing (LIN-001): the child has
 // the summary, the tail and the rows that were added since; the parent is closed,
 // conversation and turn point to the child, the facts are kept. It fails with
-// record.ErrConflict if the conversation does not stand at the parent any more, or
-// if a turn that is not c.Turn is running on it.
+// record.ErrConflict if c.Turn, or without one the conversation, does not stand at the
+// parent any more, or if a turn that is not c.Turn is running on it. The conversation
+// moves along only if it stands there: a subagent's turn has a session of its own.
 //
 // Rows keep their sequences, and the child goes on where the parent was: sequences
 // that are reserved for results of the turn's tools are good in the child too. The
@@ -26,7 +27,7 @@ func (db *DB) Compress(ctx context.Context, f record.Fence, c record.Compression
 		queueChild(b, f, c)
 		queueHistory(b, f, c)
 		b.Queue(`UPDATE sessions SET ended_at = coalesce(ended_at, now()) WHERE id = $1`, c.Parent.ID)
-		b.Queue(`UPDATE conversations SET session_id = $2 WHERE id = $1`, f.Conversation, c.Child.ID)
+		b.Queue(`UPDATE conversations SET session_id = $2 WHERE id = $1 AND session_id = $3`, f.Conversation, c.Child.ID, c.Parent.ID)
 		if c.Turn != "" {
 			b.Queue(`WITH moved AS (UPDATE turns SET session_id = $2 WHERE id = $1 AND session_id = $3 AND ended_at IS NULL RETURNING 1)
 				SELECT check_rows(count(*), 1) FROM moved`, c.Turn, c.Child.ID, c.Parent.ID)
@@ -43,8 +44,8 @@ func (db *DB) Compress(ctx context.Context, f record.Fence, c record.Compression
 // which the parent's title goes on (LIN-004).
 func queueChild(b *pgx.Batch, f record.Fence, c record.Compression) {
 	b.Queue(`
-		SELECT check_rows(count(*), 1) FROM conversations c WHERE c.id = $1 AND c.session_id = $2
-			AND NOT EXISTS (SELECT FROM turns t WHERE t.conversation_id = c.id AND t.ended_at IS NULL AND t.id IS DISTINCT FROM $3)`,
+		SELECT check_rows(count(*), 1) FROM conversations c WHERE c.id = $1 AND (c.session_id = $2 OR $3::uuid IS NOT NULL)
+			AND NOT EXISTS (SELECT FROM turns t WHERE t.conversation_id = c.id AND t.session_id = $2 AND t.ended_at IS NULL AND t.id IS DISTINCT FROM $3)`,
 		f.Conversation, c.Parent.ID, null(c.Turn))
 	b.Queue(`
 		INSERT INTO sessions (id, conversation_id, parent_id, root_id, reason, title, model, system_prompt, next_seq, ineffective, cool_until)

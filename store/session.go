@@ -58,7 +58,7 @@ const summaries = `
 		SELECT s.*, c.session_id IS NOT DISTINCT FROM s.id AS current, coalesce(
 				(SELECT m.created_at FROM messages m WHERE m.session_id = s.id ORDER BY m.seq DESC LIMIT 1), s.created_at) AS last_at
 		FROM sessions s JOIN conversations c ON c.id = s.conversation_id
-		WHERE s.conversation_id = $1 AND s.reason <> 'delegation'
+		WHERE s.conversation_id = $1 AND NOT EXISTS (SELECT FROM sessions r WHERE r.id = s.root_id AND r.reason = 'delegation')
 			AND NOT EXISTS (SELECT FROM sessions n WHERE n.parent_id = s.id AND n.reason = 'compression')
 			AND (c.session_id = s.id OR s.title <> '' OR EXISTS (SELECT FROM messages m WHERE m.session_id = s.id))
 		ORDER BY last_at DESC, s.created_at DESC LIMIT $2),

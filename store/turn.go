@@ -11,13 +11,13 @@ import (
 )
 
 // turnColumns are those of a turn t, in scanTurn's order.
-const turnColumns = `t.id, t.conversation_id, t.session_id, t.state, t.iteration, t.budget, t.person, t.trust, t.account, t.chat, t.thread,
+const turnColumns = `t.id, t.conversation_id, t.parent_id, t.session_id, t.state, t.iteration, t.budget, t.person, t.trust, t.account, t.chat, t.thread,
 	t.reply, t.source, t.cause, t.reference, t.crashes, t.input_tokens, t.cached_tokens, t.cache_write_tokens, t.output_tokens,
 	t.reasoning_tokens, t.cost, t.started_at, t.ended_at`
 
 func scanTurn(row pgx.Row) (t record.Turn, err error) {
 	a, u := &t.Address, &t.Usage
-	err = row.Scan(&t.ID, &t.Conversation, &t.Session, &t.State, &t.Iteration, &t.Budget, &t.Person, &t.Trust, &a.Account, &a.Chat, &a.Thread,
+	err = row.Scan(&t.ID, &t.Conversation, empty(&t.Parent), &t.Session, &t.State, &t.Iteration, &t.Budget, &t.Person, &t.Trust, &a.Account, &a.Chat, &a.Thread,
 		&t.Reply, &t.Source, &t.Cause, &t.Reference, &t.Crashes, &u.Input, &u.CachedInput, &u.CacheWrite, &u.Output,
 		&u.Reasoning, &u.Cost, &t.StartedAt, zero(&t.EndedAt))
 	return t, err
@@ -33,10 +33,10 @@ func (db *DB) Work(ctx context.Context, f record.Fence) (record.Work, error) {
 			null(f.Conversation), null(f.Replica), f.Epoch).Query(maybe(&owned, scanConversation))
 		b.Queue(`SELECT `+inboxColumns+` FROM inbox i WHERE i.conversation_id = $1 AND i.state = 'received' ORDER BY i.seq`,
 			null(f.Conversation)).Query(list(&w.Inbox, scanItem))
-		b.Queue(`SELECT `+turnColumns+` FROM turns t WHERE t.conversation_id = $1 AND t.ended_at IS NULL`,
+		b.Queue(`SELECT `+turnColumns+` FROM turns t WHERE t.conversation_id = $1 AND t.ended_at IS NULL AND t.parent_id IS NULL`,
 			null(f.Conversation)).Query(maybe(&w.Turn, scanTurn))
 		b.Queue(`SELECT `+deliveryColumns+` FROM deliveries d WHERE d.conversation_id = $1 AND (d.state IN ('pending', 'sending', 'unknown')
-			OR d.state = 'sent' AND d.kind IN ('live', 'final') AND d.turn_id = (SELECT id FROM turns WHERE conversation_id = $1 AND ended_at IS NULL))
+			OR d.state = 'sent' AND d.kind IN ('live', 'final') AND d.turn_id = (SELECT id FROM turns WHERE conversation_id = $1 AND ended_at IS NULL AND parent_id IS NULL))
 			ORDER BY d.seq`, null(f.Conversation)).Query(list(&w.Deliveries, scanDelivery))
 		b.Queue(`SELECT `+approvalColumns+` FROM approvals a WHERE a.conversation_id = $1 AND a.state = 'open' ORDER BY a.id`,
 			null(f.Conversation)).Query(list(&w.Approvals, scanApproval))
@@ -193,6 +193,7 @@ func (db *DB) EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) err
 		for _, d := range e.Deliveries {
 			queueDelivery(b, f, d)
 		}
+		queueAbandon(b, e.Turn)
 		b.Queue(`UPDATE inbox SET state = 'done', done_at = now(), reason = $2 WHERE turn_id = $1 AND state = 'taken'`,
 			e.Turn, text(endReason(e)))
 		b.Queue(`UPDATE approvals SET state = 'withdrawn', decided_at = now() WHERE turn_id = $1 AND state = 'open'`, e.Turn)

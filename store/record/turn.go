@@ -12,8 +12,10 @@ import (
 type Turn struct {
 	ID           TurnID
 	Conversation ConversationID
-	Session      SessionID
-	State        TurnState
+	// Parent is the turn that waits for this one, a subagent's; empty for others.
+	Parent  TurnID
+	Session SessionID
+	State   TurnState
 	// Iteration counts model calls; Budget is what is left to grow to.
 	Iteration int
 	Budget    Budget
@@ -34,6 +36,29 @@ type Turn struct {
 	Usage     llm.Usage
 	StartedAt time.Time
 	EndedAt   time.Time
+}
+
+// Delegation is a task that a call of a running turn gives to a subagent.
+type Delegation struct {
+	Parent TurnID
+	// CallID and Task, the place in the call's list, name the task.
+	CallID string
+	Task   int
+	// Turn is what the subagent's turn begins with, Title names its session, and
+	// Message is the task as its first message.
+	Turn    Turn
+	Title   string
+	Message Message
+}
+
+// Delegated is a subagent's turn as it stands: just begun, left in the middle, or
+// ended.
+type Delegated struct {
+	Turn Turn
+	// New says that it was begun just now.
+	New bool
+	// Text is what one that has ended said last.
+	Text string
 }
 
 // TurnState is where a turn stands.
