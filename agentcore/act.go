@@ -185,14 +185,15 @@ func (t *turn) jobs() []job {
 // call passes.
 func (t *turn) job(r *record.ToolRun) job {
 	j := job{run: r, call: llm.ToolCall{ID: r.CallID, Name: r.Tool, Arguments: string(r.Arguments)}}
-	if r.State == record.ToolStarted {
+	var ok bool
+	j.tool, ok = t.resolve(r.Tool)
+	if r.State == record.ToolStarted && (!ok || !j.tool.Spec().Resumes) {
 		j.refused = &outcome{
 			text: "The process ended while this was running. Whether it took effect is not known: check before you do it again.", word: "unknown",
 		}
 		return j
 	}
-	var ok bool
-	if j.tool, ok = t.resolve(r.Tool); !ok {
+	if !ok {
 		j.refused = failure("There is no tool %q. The tools are: %s.", r.Tool, strings.Join(t.tools.Names(), ", "))
 		return j
 	}
@@ -237,6 +238,8 @@ func (t *turn) resolve(name string) (tool.Tool, bool) {
 	switch name {
 	case clarifyName:
 		tl, err = clarify(t)
+	case delegateName:
+		tl, err = t.a.delegate(t)
 	case moreIterationsName:
 		tl, err = moreIterations(t)
 	}

@@ -20,7 +20,7 @@ type clarifyInput struct {
 
 // clarify is the tool that asks the user. Without a turn it only declares itself.
 func clarify(t *turn) (tool.Tool, error) {
-	spec := tool.Spec{Interactive: true, Waits: true, ReadOnly: true}
+	spec := tool.Spec{Interactive: true, Waits: true, ReadOnly: true, Resumes: true}
 	spec.Name = clarifyName
 	spec.Description = "Ask the user one question and wait for the answer. Use it when the request can mean different things and guessing wrong would waste work or do harm. " +
 		"Do not use it for what you can find out yourself, nor to ask for permission: dangerous calls are confirmed separately."

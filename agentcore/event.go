@@ -35,6 +35,16 @@ type (
 		Call llm.ToolCall
 		Line string
 	}
+	// SubagentProgress is what a subagent of a running call does now. Several of a call
+	// take turns.
+	SubagentProgress struct {
+		Call llm.ToolCall
+		Task int    // its place in the call, from 0
+		Goal string // one line
+		Line string
+		// State is how it ended, "" while it runs.
+		State record.TurnState
+	}
 	// Thinking is the surface thinking: a model call starts or stops.
 	Thinking struct{ On bool }
 	// ReasoningDelta is the surface reasoning text.
@@ -66,14 +76,15 @@ type (
 	}
 )
 
-func (ToolStarted) isEvent()    {}
-func (ToolFinished) isEvent()   {}
-func (ToolProgress) isEvent()   {}
-func (Thinking) isEvent()       {}
-func (ReasoningDelta) isEvent() {}
-func (ClarifyAsked) isEvent()   {}
-func (Step) isEvent()           {}
-func (StreamDelta) isEvent()    {}
-func (StreamReset) isEvent()    {}
-func (ToolGenerating) isEvent() {}
-func (Status) isEvent()         {}
+func (ToolStarted) isEvent()      {}
+func (ToolFinished) isEvent()     {}
+func (ToolProgress) isEvent()     {}
+func (SubagentProgress) isEvent() {}
+func (Thinking) isEvent()         {}
+func (ReasoningDelta) isEvent()   {}
+func (ClarifyAsked) isEvent()     {}
+func (Step) isEvent()             {}
+func (StreamDelta) isEvent()      {}
+func (StreamReset) isEvent()      {}
+func (ToolGenerating) isEvent()   {}
+func (Status) isEvent()           {}

@@ -14,6 +14,9 @@ import (
 type Journal interface {
 	Transcript
 	ToolLog
+	// Delegate begins the subagent of a task, or finds the one that was begun for it
+	// before, and returns the journal of its turn, whose end shows nobody anything.
+	Delegate(ctx context.Context, d record.Delegation) (record.Delegated, Journal, error)
 	// SetTurn stores the turn's state, iteration, budget and usage.
 	SetTurn(ctx context.Context, t record.Turn) error
 	// End ends the turn: the final messages, usage, and whatever the owner of the

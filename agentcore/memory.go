@@ -18,6 +18,8 @@ const maxFactValue = 500
 // entryMark parts the entries of a document.
 const entryMark = "\n§\n"
 
+const memoryName = "memory"
+
 type memoryInput struct {
 	Action   string `json:"action" jsonschema:"add, replace and remove work on entries of a document; set_fact and forget_fact on single facts" enum:"add,replace,remove,set_fact,forget_fact"`
 	Target   string `json:"target,omitempty" jsonschema:"memory: notes about work and surroundings; user: who the person is and what they prefer. Default memory" enum:"memory,user"`
@@ -32,7 +34,7 @@ type memoryInput struct {
 // a person belong to that person's own conversations only (mission 4.7).
 func (a *Agent) memoryTool() (tool.Tool, error) {
 	spec := tool.Spec{}
-	spec.Name = "memory"
+	spec.Name = memoryName
 	spec.Description = "Keep something for later conversations: preferences, corrections, names, decisions, how things are set up here. " +
 		"Save it when you learn it, without being asked; do not save what is only of use now, secrets, or what can easily be found again. " +
 		"The documents are in your instructions (as they were when this session began) and small, so write densely and replace what is outdated."

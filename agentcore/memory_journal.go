@@ -24,6 +24,7 @@ type MemoryJournal struct {
 	turn         record.Turn
 	ended        *record.TurnEnd
 	next         int64
+	children     map[string]*MemoryJournal // of delegated tasks
 }
 
 var _ Journal = (*MemoryJournal)(nil)
@@ -161,6 +162,43 @@ func (m *MemoryJournal) Swap(ctx context.Context, c record.Compression) (record.
 	m.append([]record.Message{summary}) // whose sequence is before them
 	m.turn.Session = child.ID
 	return child, nil
+}
+
+// Delegate implements Journal.
+func (m *MemoryJournal) Delegate(ctx context.Context, d record.Delegation) (record.Delegated, Journal, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return record.Delegated{}, nil, err
+	}
+	key := fmt.Sprintf("%s/%s/%d", d.Parent, d.CallID, d.Task)
+	if child := m.children[key]; child != nil {
+		return child.delegated(), child, nil
+	}
+	c := m.conversation
+	c.Session = ""
+	child := NewMemoryJournal(c, d.Message)
+	child.sessions[0].Parent, child.sessions[0].Reason, child.sessions[0].Title = m.session().ID, record.ReasonDelegation, d.Title
+	child.turn = d.Turn
+	child.turn.ID, child.turn.Session, child.turn.Parent = record.TurnID(record.NewID()), child.sessions[0].ID, d.Parent
+	if m.children == nil {
+		m.children = map[string]*MemoryJournal{}
+	}
+	m.children[key] = child
+	return record.Delegated{Turn: child.turn, New: true}, child, nil
+}
+
+// delegated is the journal's turn as its parent finds it again.
+func (m *MemoryJournal) delegated() record.Delegated {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := record.Delegated{Turn: m.turn}
+	for _, r := range m.rows {
+		if r.Role == llm.Assistant && r.Content != "" {
+			d.Text = r.Content
+		}
+	}
+	return d
 }
 
 // SetTurn implements Journal.

@@ -75,10 +75,12 @@ func (t *turn) begin(ctx context.Context, b *batch, i int) error {
 		defer cancel()
 		return t.finishRun(wctx, j.run, *j.refused)
 	}
-	j.run.State, j.run.StartedAt = record.ToolStarted, t.a.deps.Now()
 	t.emit(ToolStarted{Call: j.call, Summary: summary(j.call), ReadOnly: j.spec.ReadOnly})
-	if err := t.req.Journal.Start(ctx, *j.run); err != nil {
-		return err
+	if j.run.State == record.ToolPending {
+		j.run.State, j.run.StartedAt = record.ToolStarted, t.a.deps.Now()
+		if err := t.req.Journal.Start(ctx, *j.run); err != nil {
+			return err
+		}
 	}
 	killpoint.Here(killpoint.ToolStarted)
 	tctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -38,6 +38,9 @@ type Request struct {
 	Role record.Role
 	// Kind says whether memory of the person may be used (direct only).
 	Kind chat.Kind
+
+	// depth is how many turns wait for this one: 0 unless it is a subagent's.
+	depth int
 }
 
 // Result is how a turn ended.

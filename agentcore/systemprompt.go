@@ -15,6 +15,10 @@ func (t *turn) systemPrompt(ctx context.Context) (string, error) {
 		Personality: t.a.cfg.Personality, Tools: t.tools.Names(), Skills: d.Skills, Context: d.Context, Platform: t.req.PlatformHint, Shared: t.shared(),
 		Date: d.Now().In(d.Location),
 	}
+	if t.req.depth > 0 {
+		parts.Personality = prompt.Subagent
+		return prompt.Build(parts), nil
+	}
 	if d.Notes == nil {
 		return prompt.Build(parts), nil
 	}

@@ -209,7 +209,7 @@ func (t *turn) historyOptions() history.Options {
 
 // shared says that several people write in the conversation.
 func (t *turn) shared() bool {
-	return t.req.Kind == chat.Group && t.req.Conversation.Key.Participant == ""
+	return t.req.depth == 0 && t.req.Kind == chat.Group && t.req.Conversation.Key.Participant == ""
 }
 
 // place decides whose memory the turn may use.

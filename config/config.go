@@ -45,6 +45,9 @@ type Config struct {
 	Tools      ToolsConfig     `yaml:"tools"`
 	Platforms  PlatformsConfig `yaml:"platforms"`
 
+	// Delegation bounds subagents.
+	Delegation agentcore.DelegationConfig `yaml:"delegation"`
+
 	Later `yaml:",inline"`
 
 	source *source
@@ -142,7 +145,7 @@ func Default() *Config {
 		Tools:       ToolsConfig{Terminal: terminal.DefaultConfig()},
 		Platforms:   PlatformsConfig{Web: web.DefaultConfig()},
 		Skills:      SkillsConfig{Dir: "./skills"},
-		Later:       defaultLater(),
+		Delegation:  agentcore.DefaultDelegation(),
 		source:      &source{lines: map[string]int{}, unset: map[string]string{}},
 	}
 }

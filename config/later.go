@@ -5,18 +5,10 @@ import "parley/config/secret"
 // Later holds the sections whose shape is checked and which this version cannot
 // serve yet; Warnings names those that are in use.
 type Later struct {
-	Delegation    DelegationConfig         `yaml:"delegation"`
 	Transcription ModelConfig              `yaml:"transcription"`
 	Hooks         HooksConfig              `yaml:"hooks"`
 	Webhooks      map[string]WebhookConfig `yaml:"webhooks"`
 	MCPServers    map[string]MCPConfig     `yaml:"mcp_servers"`
-}
-
-// DelegationConfig is `delegation:`, the bounds of subagents.
-type DelegationConfig struct {
-	MaxIterations int `yaml:"max_iterations"`
-	MaxConcurrent int `yaml:"max_concurrent"`
-	MaxDepth      int `yaml:"max_depth"`
 }
 
 // HooksConfig is `hooks:`, the commands that run around each tool call.
@@ -48,12 +40,6 @@ type DiscordConfig struct {
 	APIBase string        `yaml:"api_base"`
 }
 
-func defaultLater() Later {
-	return Later{
-		Delegation: DelegationConfig{MaxIterations: 50, MaxConcurrent: 3, MaxDepth: 1},
-	}
-}
-
 func defaultDiscord() DiscordConfig {
 	return DiscordConfig{Name: "main", APIBase: "https://discord.com/api/v9"}
 }
@@ -66,7 +52,6 @@ func (c *Config) unserved() []string {
 			keys = append(keys, key)
 		}
 	}
-	use("delegation", c.source.said("delegation"))
 	use("transcription", c.Transcription.Model != "")
 	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)
 	use("webhooks", len(c.Webhooks) > 0)

@@ -166,7 +166,7 @@ platforms:
 	}
 	warned := c.Warnings()
 	for _, key := range []string{
-		"delegation", "transcription", "hooks", "webhooks", "mcp_servers",
+		"transcription", "hooks", "webhooks", "mcp_servers",
 		"tools.web_search", "platforms.discord.main",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {

@@ -19,6 +19,7 @@ func (c *Config) validate() {
 	errs = append(errs, c.HTTP.Validate()...)
 	errs = append(errs, c.Agent.Validate()...)
 	errs = append(errs, c.Budgets.Validate()...)
+	errs = append(errs, c.Delegation.Validate()...)
 	errs = append(errs, c.Compression.Validate()...)
 	errs = append(errs, c.Gateway.Validate()...)
 	errs = append(errs, c.Tools.Terminal.Validate()...)
@@ -178,9 +179,6 @@ func (c *Config) validatePeople(key string, list []string) []error {
 
 func (l Later) validate() []error {
 	var errs []error
-	if l.Delegation.MaxIterations < 1 || l.Delegation.MaxConcurrent < 1 || l.Delegation.MaxDepth < 0 {
-		errs = append(errs, fmt.Errorf("delegation: max_iterations and max_concurrent must be at least 1, max_depth at least 0"))
-	}
 	for _, name := range slices.Sorted(maps.Keys(l.MCPServers)) {
 		if s := l.MCPServers[name]; (s.Command == "") == (s.URL == "") {
 			errs = append(errs, fmt.Errorf("mcp_servers.%s: needs either command or url", name))

@@ -108,6 +108,24 @@ func (j *journal) SetTurn(ctx context.Context, t record.Turn) error {
 	return j.store.SetTurn(ctx, j.fence, t)
 }
 
+// Delegate implements agentcore.Journal.
+func (j *journal) Delegate(ctx context.Context, d record.Delegation) (record.Delegated, agentcore.Journal, error) {
+	got, err := j.store.Delegate(ctx, j.fence, d)
+	return got, &childJournal{journal{store: j.store, fence: j.fence, turn: got.Turn}}, err
+}
+
+// childJournal is the journal of a subagent's turn: nobody sees its end but the turn
+// that waits for it.
+type childJournal struct{ journal }
+
+// End implements agentcore.Journal.
+func (j *childJournal) End(ctx context.Context, e record.TurnEnd) error {
+	for i := range e.Messages {
+		e.Messages[i].Turn = j.turn.ID
+	}
+	return j.store.EndTurn(ctx, j.fence, e)
+}
+
 // End commits the answer together with the messages that show it. A turn that
 // was interrupted keeps what people saw of it, with a word about its end.
 func (j *journal) End(ctx context.Context, e record.TurnEnd) error {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -98,6 +99,8 @@ func (l *live) apply(ev agentcore.Event) bool {
 		return l.toolStarted(ev)
 	case agentcore.ToolProgress:
 		return l.toolLine(ev.Call.ID, func(t runningTool) string { return "⚙ " + t.summary + " · " + clip(ev.Line, 80) })
+	case agentcore.SubagentProgress:
+		return l.subagent(ev)
 	case agentcore.ToolFinished:
 		return l.toolFinished(ev)
 	case agentcore.Status:
@@ -132,6 +135,30 @@ func (l *live) toolStarted(ev agentcore.ToolStarted) bool {
 	return t.line >= 0
 }
 
+// subagent shows what a subagent does on a line of its own, below its parent's call.
+func (l *live) subagent(ev agentcore.SubagentProgress) bool {
+	parent := slices.IndexFunc(l.tools, func(t runningTool) bool { return t.id == ev.Call.ID })
+	if parent < 0 || l.tools[parent].line < 0 {
+		return false
+	}
+	id := fmt.Sprintf("%s%s%d", ev.Call.ID, subagentMark, ev.Task)
+	if !slices.ContainsFunc(l.tools, func(t runningTool) bool { return t.id == id }) {
+		l.tools = slices.Insert(l.tools, parent, runningTool{id: id, summary: clip(firstLine(ev.Goal), 60), since: time.Now(), line: l.addLine("")})
+	}
+	text := func(t runningTool) string { return "↳ " + t.summary + " · " + clip(firstLine(ev.Line), 80) }
+	switch ev.State {
+	case "":
+	case record.TurnDone:
+		text = func(t runningTool) string { return "↳ ✓ " + t.summary }
+	default:
+		text = func(t runningTool) string { return "↳ ✗ " + t.summary + " · " + string(ev.State) }
+	}
+	return l.toolLine(id, text)
+}
+
+// subagentMark is between a call's id and the number of its subagent.
+const subagentMark = "\x00subagent "
+
 func (l *live) toolFinished(ev agentcore.ToolFinished) bool {
 	mark := "✓ "
 	if ev.Outcome != "ok" {
@@ -148,7 +175,9 @@ func (l *live) toolFinished(ev agentcore.ToolFinished) bool {
 		return s
 	})
 	l.steps++
-	l.tools = slices.DeleteFunc(l.tools, func(t runningTool) bool { return t.id == ev.Call.ID })
+	l.tools = slices.DeleteFunc(l.tools, func(t runningTool) bool {
+		return t.id == ev.Call.ID || strings.HasPrefix(t.id, ev.Call.ID+subagentMark)
+	})
 	return shown
 }
 

@@ -91,8 +91,11 @@ type (
 		Compress(ctx context.Context, f record.Fence, c record.Compression) (record.Session, error)
 	}
 
-	// ToolLog is the tool runs of turns.
+	// ToolLog is the tool runs of turns, and the turns of their subagents.
 	ToolLog interface {
+		// Delegate begins the subagent of a task, or finds the one that was begun for it
+		// before.
+		Delegate(ctx context.Context, f record.Fence, d record.Delegation) (record.Delegated, error)
 		SetTurn(ctx context.Context, f record.Fence, t record.Turn) error
 		// PlanTools appends the assistant's message and writes its pending tool runs,
 		// with a sequence reserved for each result in the order of the calls.

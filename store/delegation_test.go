@@ -62,7 +62,7 @@ func TestDelegateOnce(t *testing.T) {
 	if len(list) != 1 || list[0].ID != k.session {
 		t.Errorf("listed: %+v", list)
 	}
-	if u, err := w.UsageOf(t.Context(), k.fence.Conversation, parent.StartedAt.AddDate(-1, 0, 0)); err != nil || u.Input != 3 {
+	if u, err := w.UsageOf(t.Context(), k.fence.Conversation, parent.StartedAt.AddDate(-1, 0, 0)); err != nil || len(u) != 1 || u[0].Usage.Input != 3 {
 		t.Errorf("what a subagent uses is the conversation's: %+v %v", u, err)
 	}
 }

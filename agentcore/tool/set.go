@@ -49,6 +49,19 @@ func (s *Set) Add(tools ...Tool) (*Set, error) {
 	return n, nil
 }
 
+// Only returns the set of those tools that keep wants; s does not change.
+func (s *Set) Only(keep func(Spec) bool) *Set {
+	n := &Set{tools: map[string]Tool{}}
+	for _, name := range s.Names() {
+		if spec := s.tools[name].Spec(); keep(spec) {
+			n.tools[name] = s.tools[name]
+			n.names = append(n.names, name)
+			n.specs = append(n.specs, spec.ToolSpec)
+		}
+	}
+	return n
+}
+
 // Get returns the tool of that name.
 func (s *Set) Get(name string) (Tool, bool) {
 	if s == nil {

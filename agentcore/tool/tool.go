@@ -34,6 +34,9 @@ type Spec struct {
 	ReadOnly bool
 	// Waits exempts it from stall detection.
 	Waits bool
+	// Resumes says that a call which a crash broke off may be run again: it goes on
+	// where it was. Other calls are not, since they may have had their effect.
+	Resumes bool
 	// Interactive tools ask a person, which makes their batch sequential.
 	Interactive bool
 }

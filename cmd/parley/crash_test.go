@@ -46,6 +46,27 @@ func crashAt(t *testing.T, w *crashWorld, point string) {
 	w.verdict(t)
 }
 
+// TestCrashOfSubagents kills at each point of a subagent's life, and just after it has
+// ended: the second pass of what its parent passes before it, the first of the rest.
+func TestCrashOfSubagents(t *testing.T) {
+	bin := buildDaemon(t)
+	for _, point := range []string{"model-called:2", "tools-planned:2", "tool-started:2", "tool-ran", "tool-finished", "turn-ending", "tool-ran:2"} {
+		t.Run(point, func(t *testing.T) {
+			w := newCrashWorld(t, bin, "telegram")
+			d := w.start(t, point)
+			w.say(1, "delegate")
+			if !d.died(t) {
+				t.Fatalf("the point %s was not passed", point)
+			}
+			w.kills++
+			d = w.start(t, "")
+			w.settle(t)
+			d.stop(t)
+			w.verdict(t)
+		})
+	}
+}
+
 // TestCrashAtRandomMoments kills 100 times at random moments on each platform; a
 // quarter of that in the short form.
 func TestCrashAtRandomMoments(t *testing.T) {

@@ -26,9 +26,10 @@ import (
 const settleLimit = 60 * time.Second
 
 // kinds are what people write: a plain question, one that needs a tool, one that
-// needs a tool and a person's consent, one with an answer over several messages,
-// and one that fills the context so that it is compressed.
-var kinds = []string{"plain", "tool", "ask", "long", "fill"}
+// needs a tool and a person's consent, one that needs a subagent with a tool, one with
+// an answer over several messages, and one that fills the context so that it is
+// compressed.
+var kinds = []string{"plain", "tool", "ask", "delegate", "long", "fill"}
 
 // crashWorld is what surrounds the program: a platform, a model, a database, and
 // people who write and press Allow. It outlives every process.
@@ -155,7 +156,7 @@ func (w *crashWorld) say(n int, kind string) string {
 // sayOneOfEachKind lets one person write each kind of message, and another fill a
 // chat until it is compressed, or the process is gone.
 func (w *crashWorld) sayOneOfEachKind(gone <-chan struct{}) {
-	for i, k := range kinds[:4] {
+	for i, k := range kinds[:5] {
 		w.say(2000+i, k)
 	}
 	for range 8 {
@@ -167,7 +168,7 @@ func (w *crashWorld) sayOneOfEachKind(gone <-chan struct{}) {
 
 // saidPattern matches what was said, with its time before it; what a summary
 // quotes has none.
-var saidPattern = regexp.MustCompile(`(?m)^\[[^\]]*\] (plain|tool|ask|long|fill) (m\d+x\d+)`)
+var saidPattern = regexp.MustCompile(`(?m)^\[[^\]]*\] (plain|tool|ask|delegate|long|fill) (m\d+x\d+)`)
 
 // answer is the model: what it says depends on the newest message only, so that a
 // call that is made again gives the same text.
@@ -186,6 +187,8 @@ func answer(r providertest.Request) providertest.Answer {
 			switch kind {
 			case "tool":
 				return call("current_time", "{}")
+			case "delegate":
+				return call("delegate_task", `{"tasks":[{"goal":"tool `+id+`"}]}`)
 			case "ask":
 				return call("terminal", `{"command":"touch f; echo `+id+`"}`)
 			}

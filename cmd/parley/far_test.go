@@ -258,7 +258,7 @@ func cmdSees(ts *testscript.TestScript, neg bool, args []string) {
 
 // busy counts what is still to be posted, and the turns that wait for nobody.
 const busy = `SELECT (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending', 'unknown'))
-	+ (SELECT count(*) FROM turns t WHERE ended_at IS NULL AND NOT EXISTS (SELECT FROM approvals a WHERE a.turn_id = t.id AND a.state = 'open'))`
+	+ (SELECT count(*) FROM turns t WHERE ended_at IS NULL AND parent_id IS NULL AND NOT EXISTS (SELECT FROM approvals a WHERE a.turn_id = t.id AND a.state = 'open'))`
 
 // awaitRest waits until nothing is being done any more.
 func (w *world) awaitRest(ts *testscript.TestScript) {
@@ -304,7 +304,7 @@ func transcript(messages []shown) string {
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, neg, len(args) == 1, "halt PLACE")
 	w, p := worldOf(ts), placeOf(ts, args[0])
-	turn, err := w.query(`SELECT id FROM turns WHERE ended_at IS NULL AND chat = $1`, p.chat())
+	turn, err := w.query(`SELECT id FROM turns WHERE ended_at IS NULL AND parent_id IS NULL AND chat = $1`, p.chat())
 	ts.Check(err)
 	before := p.messages()
 	began := time.Now()

@@ -144,7 +144,7 @@ func (w wiring) own(ctx context.Context, p chat.Person) error {
 // toolNames are the tools there are, the agent's own ones included. The names of
 // `tools.enabled` are of these.
 var toolNames = []string{
-	"clarify", "current_time", "edit_file", "list_files", "memory", "read_file", "search_files", "session_search", "skill", "terminal", "todo", "write_file",
+	"clarify", "current_time", "delegate_task", "edit_file", "list_files", "memory", "read_file", "search_files", "session_search", "skill", "terminal", "todo", "write_file",
 }
 
 // checkTools reports a name in tools.enabled that is none.
@@ -207,6 +207,9 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		Book: w.book(), Recall: r, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Log: w.log, Now: time.Now,
+	}
+	if enabled("delegate_task") {
+		deps.Delegation = w.config.Delegation
 	}
 	if enabled("memory") {
 		deps.Notes = w.db
