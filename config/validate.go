@@ -119,8 +119,10 @@ func (c *Config) validateAccounts() []error {
 	for _, t := range c.Platforms.Telegram {
 		account("telegram", t.Name)
 		errs = append(errs, t.Validate()...)
-		if t.Mode == "webhook" && c.HTTP.PublicURL == "" {
-			errs = append(errs, fmt.Errorf("platforms.telegram.%s.mode: webhook needs http.public_url", t.Name))
+		if t.Mode == "webhook" {
+			if err := t.Reachable(c.HTTP.PublicURL); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	for _, s := range c.Platforms.Slack {

@@ -300,9 +300,12 @@ func (a *Adapter) Probe(ctx context.Context) ([]chat.Finding, error) {
 	if !u.CanReadAllGroupMessages {
 		fs = append(fs, chat.Finding{OK: true, What: "privacy mode is on: in groups the bot sees commands, mentions and replies only, which is fine"})
 	}
-	info, err := call[tgbotapi.WebhookInfo](ctx, a.api, "getWebhookInfo", nil)
-	if err == nil && info.URL != "" {
-		fs = append(fs, chat.Finding{What: "a webhook is set, which keeps polling out", Fix: "start parley: it removes the webhook, since the mode is poll"})
+	if !u.CanJoinGroups {
+		fs = append(fs, chat.Finding{OK: true, What: "the bot cannot be added to groups; /setjoingroups at @BotFather changes that"})
 	}
-	return fs, nil
+	info, err := call[tgbotapi.WebhookInfo](ctx, a.api, "getWebhookInfo", nil)
+	if err != nil {
+		return fs, deliveryError(err, repeated)
+	}
+	return append(fs, a.intake(info)), nil
 }

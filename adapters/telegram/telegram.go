@@ -1,7 +1,7 @@
 // Package telegram is the adapter for the Telegram Bot API, on the library
-// telegram-bot-api. Its own poll loop moves the offset on only when an update is
-// durable, one bad update never holds up the rest, and it heals from every error
-// but a refused token. No error and no log line contains the token.
+// telegram-bot-api. It polls, or takes what Telegram pushes; in both an update is
+// acknowledged only when it is durable, one bad update never holds up the rest, and
+// every error heals but a refused token. No error and no log line contains the token.
 package telegram
 
 import (
@@ -31,8 +31,10 @@ type Deps struct {
 	// HTTP makes the requests; nil: one with fitting time limits.
 	HTTP *http.Client
 	// Poll is how long a poll is held open; 0: 50 s. The Bot API takes whole
-	// seconds.
+	// seconds. A webhook is looked after as often.
 	Poll time.Duration
+	// PublicURL is where Telegram reaches the Routes; needed in the mode webhook.
+	PublicURL string
 	// Heal is the first wait after an error, which grows to 30 times that; 0: 1 s.
 	Heal time.Duration
 }
@@ -46,6 +48,7 @@ type Adapter struct {
 	poll    time.Duration
 	grace   time.Duration
 	heal    time.Duration
+	hook    *webhook // nil when it polls
 
 	mu   sync.Mutex
 	self *tgbotapi.User // known after getMe
@@ -63,15 +66,13 @@ var (
 	_ chat.CommandPublisher = (*Adapter)(nil)
 	_ chat.Prober           = (*Adapter)(nil)
 	_ chat.Inviter          = (*Adapter)(nil)
+	_ chat.Handlers         = (*Adapter)(nil)
 )
 
 // New makes an adapter. It does not use the network.
 func New(cfg Config, deps Deps) (*Adapter, error) {
 	if errs := cfg.Validate(); len(errs) > 0 {
 		return nil, errors.Join(errs...)
-	}
-	if cfg.Mode != "poll" {
-		return nil, fmt.Errorf("platforms.telegram.%s.mode: webhook is not available in this version; use poll", cfg.Name)
 	}
 	if deps.Poll == 0 {
 		deps.Poll = 50 * time.Second
@@ -86,16 +87,27 @@ func New(cfg Config, deps Deps) (*Adapter, error) {
 		cfg: cfg, account: chat.AccountID("telegram/" + cfg.Name), log: deps.Log, poll: deps.Poll, grace: pollGrace, heal: deps.Heal,
 		api: &client{base: strings.TrimRight(cfg.APIBase, "/"), token: cfg.Token, http: deps.HTTP},
 	}
+	if cfg.Mode == "webhook" {
+		if err := cfg.Reachable(deps.PublicURL); err != nil {
+			return nil, err
+		}
+		a.hook = newWebhook(cfg, deps.PublicURL)
+	}
 	return a, nil
 }
 
 // Account implements chat.Adapter.
 func (a *Adapter) Account() chat.AccountID { return a.account }
 
-// Limits implements chat.Adapter.
-func (a *Adapter) Limits() chat.Limits { return limits }
+// Limits implements chat.Adapter. Only polls are one process's at a time.
+func (a *Adapter) Limits() chat.Limits {
+	l := limits
+	l.SingleIntake = a.hook == nil
+	return l
+}
 
-// Run implements chat.Adapter: it polls until ctx ends or the token is refused.
+// Run implements chat.Adapter: it takes in updates until ctx ends or the token is
+// refused.
 func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 	heal := a.newHealing(sink)
 	if err := sink(ctx, chat.ConnectionChanged{Origin: a.origin(), State: chat.Connecting}); err != nil {
@@ -111,6 +123,14 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 		}
 		heal.wait(ctx, err)
 	}
+	if a.hook != nil {
+		return a.runWebhook(ctx, sink, heal)
+	}
+	return a.runPoll(ctx, sink, heal)
+}
+
+// runPoll asks for updates, again and again.
+func (a *Adapter) runPoll(ctx context.Context, sink chat.Sink, heal *healing) error {
 	offset := 0
 	for ctx.Err() == nil {
 		poll := a.poll
@@ -134,6 +154,9 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 	return nil
 }
 
+// allowedUpdates are the kinds that decode knows.
+var allowedUpdates = []string{"message", "edited_message", "callback_query"}
+
 // updates makes one long poll. Each update stays raw: one that the library cannot
 // read must not spoil the others.
 func (a *Adapter) updates(ctx context.Context, offset int, poll time.Duration) ([]json.RawMessage, error) {
@@ -141,7 +164,7 @@ func (a *Adapter) updates(ctx context.Context, offset int, poll time.Duration) (
 	if offset > 0 {
 		p["offset"] = strconv.Itoa(offset)
 	}
-	if err := p.json("allowed_updates", []string{"message", "edited_message", "callback_query"}); err != nil {
+	if err := p.json("allowed_updates", allowedUpdates); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, poll+a.grace) // a wedged poll ends too (REC-005)

@@ -261,6 +261,9 @@ func (f *farTelegram) command(ts *testscript.TestScript, args []string) {
 		ts.Check(f.server.Wait(ctx, func(s *faketelegram.Server) bool {
 			return slices.ContainsFunc(s.Commands(), func(c faketelegram.Command) bool { return c.Command == args[1] })
 		}))
+	case "webhook":
+		want := expression(ts, args[1])
+		ts.Check(f.server.Wait(ctx, func(s *faketelegram.Server) bool { return want.MatchString(s.Webhook()) }))
 	case "block":
 		f.server.Block(telegramRooms[args[1]], telegramPeople[args[1]])
 	default:

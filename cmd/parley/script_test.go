@@ -13,7 +13,7 @@ package main
 //
 // The configuration is testdata/script/parley.yaml with the platform, followed by the
 // script's own more.yaml if it has one; a script that has a parley.yaml brings it
-// whole.
+// whole. $PORT is a port for http.listen, where an address must be known beforehand.
 //
 // There are ann, an admin, bob, who may talk to the bot, and eve, whom it does not
 // know, whose ids are $ANN, $BOB and $EVE; to mention the bot is $BOT. A PLACE is
@@ -67,6 +67,7 @@ package main
 //	telegram rival           poll once, as a second process with the same token
 //	telegram upgrade PERSON  the person makes the group club the supergroup bigclub
 //	telegram block PERSON    the person blocks the bot
+//	telegram webhook PATTERN wait until updates are pushed to such an address
 //
 // The model, which answers by its keywords (providertest.Keywords):
 //
@@ -90,6 +91,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -217,12 +219,26 @@ func setUp(e *testscript.Env, platform string) error {
 	w.startModel(providertest.Options{})
 	w.url = storetest.URL(w.t)
 	variables := w.far.settings().variables
-	maps.Copy(variables, map[string]string{"HOME": e.WorkDir, "DB": w.url, "KEY": modelKey, "MODEL": w.model.BaseURL()})
+	maps.Copy(variables, map[string]string{"HOME": e.WorkDir, "DB": w.url, "KEY": modelKey, "MODEL": w.model.BaseURL(), "PORT": freePort(w.t)})
 	for name, value := range variables {
 		e.Setenv(name, value)
 	}
 	e.Defer(w.end)
 	return nil
+}
+
+// freePort is a port that is free now.
+func freePort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // configure writes the configuration.
@@ -326,7 +342,7 @@ func tail(text string, lines int) string {
 
 // visible are the variables that the program may see, besides the platform's.
 var visible = []string{
-	"HOME", "DB", "KEY", "MODEL", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
+	"HOME", "DB", "KEY", "MODEL", "PORT", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
 	"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN",
 }
 

@@ -61,7 +61,7 @@ type wiring struct {
 func (w wiring) platforms() ([]chat.Adapter, error) {
 	var adapters []chat.Adapter
 	for _, c := range w.config.ActiveTelegram() {
-		t, err := telegram.New(c, telegram.Deps{Log: w.log})
+		t, err := telegram.New(c, telegram.Deps{Log: w.log, PublicURL: w.config.HTTP.PublicURL})
 		if err != nil {
 			return nil, fmt.Errorf("platforms.telegram.%s: %w", c.Name, err)
 		}

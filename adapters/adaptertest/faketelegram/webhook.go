@@ -54,6 +54,13 @@ func (s *Server) SetWebhook(address string) {
 	s.useWebhook(address, "")
 }
 
+// Webhook is where updates are pushed to; empty: nowhere.
+func (s *Server) Webhook() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.webhook.url
+}
+
 // useWebhook starts to push to an address. The lock is held.
 func (s *Server) useWebhook(address, secret string) {
 	s.queue.stopWebhook()
