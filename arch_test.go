@@ -64,6 +64,8 @@ var libraries = []struct{ module, packages string }{
 	{"github.com/sashabaranov/go-openai", "agentcore/provider/chatcompletions agentcore/provider/responses agentcore/provider/embeddings"},
 	{"github.com/google/jsonschema-go", "agentcore/tool"},
 	{"mvdan.cc/sh", "agentcore/tool/shell"},
+	{"codeberg.org/readeck/go-readability", "agentcore/tool/web"},
+	{"github.com/JohannesKaufmann/html-to-markdown", "agentcore/tool/web"},
 	{"github.com/yuin/goldmark", "gateway/markdown adapters/**"},
 	{"go.yaml.in/yaml", "config cmd/** agentcore/prompt"},
 	{"github.com/spf13/cobra", "cmd/**"},

@@ -18,7 +18,7 @@ import (
 	"parley/agentcore/provider"
 	"parley/agentcore/spending"
 	"parley/agentcore/tool/terminal"
-	"parley/config/secret"
+	fetch "parley/agentcore/tool/web"
 	"parley/gateway"
 	"parley/gateway/httpserver"
 	"parley/store"
@@ -111,15 +111,10 @@ type ToolsConfig struct {
 	// Enabled names the tools; empty: the default set.
 	Enabled []string `yaml:"enabled"`
 	// Workspace is the folder that commands run in; empty: one under DataDir.
-	Workspace string          `yaml:"workspace"`
-	Terminal  terminal.Config `yaml:"terminal"`
-	WebSearch WebSearchConfig `yaml:"web_search"`
-}
-
-// WebSearchConfig is `tools.web_search:`.
-type WebSearchConfig struct {
-	Provider string        `yaml:"provider"`
-	APIKey   secret.String `yaml:"api_key"`
+	Workspace string             `yaml:"workspace"`
+	Terminal  terminal.Config    `yaml:"terminal"`
+	Web       fetch.Config       `yaml:"web"`
+	WebSearch fetch.SearchConfig `yaml:"web_search"`
 }
 
 // PlatformsConfig is `platforms:`; an account whose token is empty is off.

@@ -58,9 +58,7 @@ func (c *Config) unserved() []string {
 	use("mcp_servers", len(c.MCPServers) > 0)
 	use("agent.iterations", c.source.said("agent.iterations"))
 	use("auxiliary.vision", c.Auxiliary.Vision.Model != "")
-	use("auxiliary.web_extract", c.Auxiliary.WebExtract.Model != "")
 	use("auxiliary.title", c.Auxiliary.Title.Model != "")
-	use("tools.web_search", c.Tools.WebSearch.Provider != "")
 	for _, d := range c.Platforms.Discord {
 		use("platforms.discord."+d.Name, !d.Token.Empty())
 	}

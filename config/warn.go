@@ -43,6 +43,9 @@ func (c *Config) off() []string {
 		}
 	}
 	slices.Sort(lines)
+	if s := c.Tools.WebSearch; s.Provider != "" && s.Off() != "" {
+		note("tools.web_search", "api_key")
+	}
 	for _, t := range c.Platforms.Telegram {
 		if t.Token.Empty() {
 			note("platforms.telegram."+t.Name, "token")

@@ -343,6 +343,7 @@ func (c *conversation) cmdUsage(ctx context.Context, in invocation) {
 // purposes are the words for what models were used for beside answers.
 var purposes = map[record.Purpose]string{
 	record.ForCompression: "folding between turns", record.ForEmbedding: "vectors for recall", record.ForTitle: "titles",
+	record.ForReading: "reading pages",
 }
 
 // usageLines tell the sum, and the parts of it that are not for answers.

@@ -78,6 +78,11 @@ package main
 //	model last               print what it was asked last
 //	model down, model up [window=N]
 //
+// The web, as tools see it:
+//
+//	site                     serve the folder site at $SITE; /to?URL redirects there,
+//	                         and /search is a search API
+//
 // The database, in whose queries " stands for ':
 //
 //	sql QUERY                print the rows
@@ -137,6 +142,7 @@ func runScripts(t *testing.T, measured bool) {
 		"sees": cmdSees, "answers": cmdAnswers, "chat": cmdChat, "halt": cmdHalt, "reaction": cmdReaction,
 		"confirmed": cmdConfirmed, "fail": cmdFail, "limited": cmdLimited,
 		"model": cmdModel, "sql": cmdSQL, "await": cmdAwait, "database": cmdDatabase,
+		"site": cmdSite,
 	}
 	for _, name := range farNames() {
 		commands[name] = cmdOwn(name)
@@ -342,7 +348,7 @@ func tail(text string, lines int) string {
 
 // visible are the variables that the program may see, besides the platform's.
 var visible = []string{
-	"HOME", "DB", "KEY", "MODEL", "PORT", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
+	"HOME", "DB", "KEY", "MODEL", "PORT", "SITE", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
 	"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN",
 }
 

@@ -144,7 +144,10 @@ func (w wiring) own(ctx context.Context, p chat.Person) error {
 // toolNames are the tools there are, the agent's own ones included. The names of
 // `tools.enabled` are of these.
 var toolNames = []string{
-	"clarify", "current_time", "delegate_task", "edit_file", "list_files", "memory", "read_file", "search_files", "session_search", "skill", "terminal", "todo", "write_file",
+	"clarify", "current_time", "delegate_task", "memory", "session_search", "skill", "todo",
+	"terminal",
+	"edit_file", "list_files", "read_file", "search_files", "write_file",
+	"web_fetch", "web_search",
 }
 
 // checkTools reports a name in tools.enabled that is none.
@@ -181,6 +184,11 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		return nil, err
 	}
 	tools = append(tools, slices.DeleteFunc(files, func(t tool.Tool) bool { return !enabled(t.Spec().Name) })...)
+	pages, err := w.webTools(enabled)
+	if err != nil {
+		return nil, err
+	}
+	tools = append(tools, pages...)
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,7 @@ const (
 	ForCompression Purpose = "compression" // between turns
 	ForEmbedding   Purpose = "embedding"
 	ForTitle       Purpose = "title"
+	ForReading     Purpose = "reading" // a page, for a question about it
 )
 
 // UsageEntry is what a payer has used.
