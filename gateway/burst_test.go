@@ -61,6 +61,7 @@ func TestBurstIsOneTurn(t *testing.T) {
 func TestAlbumIsOneTurn(t *testing.T) {
 	m := gatewaytest.NewModel(gatewaytest.Say("nice"))
 	h := gatewaytest.New(t, m, gatewaytest.Options{})
+	h.Platform.Hold(holding("a picture"))
 	for i, caption := range []string{"before", "", "after"} {
 		h.Deliver(message(fmt.Sprint(i), caption, func(ev *chat.MessageReceived) {
 			ev.Group, ev.Files = "album", []chat.File{{ID: fmt.Sprint(i), Name: fmt.Sprintf("photo%d.jpg", i), MIME: "image/jpeg", Size: 9}}

@@ -48,6 +48,9 @@ func (c *conversation) cmdStop(ctx context.Context, in invocation) {
 		c.compression.cancel(agentcore.ErrStopped)
 		said = append(said, "⏹ The compression is stopped; nothing has changed.")
 	}
+	if c.fetching != nil && c.fetching.seq < in.item.Seq {
+		c.fetching.cancel()
+	}
 	withdrawn := c.messagesBefore(in.item.Seq)
 	if len(withdrawn) > 0 {
 		said = append(said, "Not answered any more: "+c.list(withdrawn)+".")

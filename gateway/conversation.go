@@ -47,6 +47,7 @@ type conversation struct {
 	children    sync.WaitGroup
 	turn        *runningTurn
 	compression *runningCompression
+	fetching    *fetching
 	questions   map[record.ApprovalID]*question
 	post        *poster
 	flush       chan struct{} // closed: the poster ends when its queue is empty
@@ -174,6 +175,8 @@ func (c *conversation) handle(ctx context.Context, it item) {
 		c.onTurnEnded(ctx, it)
 	case compressionEnded:
 		c.onCompressionEnded(ctx, it)
+	case fetched:
+		c.onFetched(ctx, it)
 	case asked:
 		c.onAsked(ctx, it)
 	case steerWanted:
@@ -310,7 +313,7 @@ func (c *conversation) lose() {
 
 // busy says whether anything is open.
 func (c *conversation) busy() bool {
-	return c.turn != nil || c.compression != nil || len(c.inbox) > 0 || len(c.questions) > 0 || !c.post.idle() || c.stale
+	return c.turn != nil || c.compression != nil || c.fetching != nil || len(c.inbox) > 0 || len(c.questions) > 0 || !c.post.idle() || c.stale
 }
 
 // nextTimer returns when the goroutine has to look again without being rung.

@@ -52,6 +52,10 @@ type Deps struct {
 	// CompressAt is the fraction of the window from which a conversation is
 	// compressed between turns.
 	CompressAt float64
+	// Workspace takes in what people attach; nil: files are only named. Transcriber
+	// writes voice notes down; nil: people are asked to type.
+	Workspace   Workspace
+	Transcriber Transcriber
 	// MaxTurns bounds the model calls of a turn.
 	MaxTurns int
 	Now      func() time.Time

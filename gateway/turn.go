@@ -39,12 +39,20 @@ type runningTurn struct {
 
 // message decides what an ordinary message does now.
 func (c *conversation) message(ctx context.Context, it record.InboxItem, ev chat.MessageReceived) (next bool) {
+	if c.fetchFirst(ctx, it, ev) {
+		return false
+	}
 	if c.answersQuestion(ctx, it, ev) {
 		return true
 	}
 	if c.turn != nil {
 		c.whileBusy(ctx, it, ev)
 		return true
+	}
+	for _, next := range c.together(it.Seq) {
+		if ev, err := next.Event(); err == nil && c.fetchFirst(ctx, next, ev.(chat.MessageReceived)) {
+			return false
+		}
 	}
 	now := c.g.now()
 	if c.draining || now.Before(c.notBefore()) {

@@ -116,14 +116,21 @@ func unforge(s string) string {
 	return forged.ReplaceAllString(s, `$1$2\[$3`)
 }
 
-// fileLine mentions a file without its content; the name is quoted data.
+// fileLine mentions a file without its content; the name is quoted data. What lies in
+// the conversation's folder is named by its path there.
 func fileLine(f chat.File) string {
 	s := fmt.Sprintf("[file %q", inert(f.Name, 120))
+	if f.Path != "" {
+		s = fmt.Sprintf("[attached: %q", inert(f.Path, 160))
+	}
 	if f.MIME != "" {
 		s += ", " + inert(f.MIME, 80)
 	}
 	if f.Size > 0 {
 		s += fmt.Sprintf(", %d bytes", f.Size)
+	}
+	if f.Problem != "" {
+		s += ": " + inert(f.Problem, 160)
 	}
 	return s + "]"
 }

@@ -127,10 +127,15 @@ func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
 	if p.agent, err = newAgent(w, p.recall, p.metrics); err != nil {
 		return err
 	}
+	space, err := tool.NewWorkspace(workspace(w.config))
+	if err != nil {
+		return err
+	}
 	p.gateway, err = gateway.New(w.config.Gateway, gateway.Deps{
 		Store: w.db, Agent: p.agent, Adapters: adapters, Metrics: p.metrics, Log: w.log,
 		Model: w.config.Model, CheckModel: w.models.Check, Facts: w.models.Facts,
 		CompressAt: w.config.Compression.GatewayThreshold, MaxTurns: w.config.Agent.MaxTurns, Now: time.Now,
+		Workspace: space,
 	})
 	return err
 }

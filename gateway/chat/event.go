@@ -60,6 +60,10 @@ type File struct {
 	Size int64  `json:"size,omitempty"` // bytes, 0 if unknown
 	// Voice marks a recording of speech, which stands for typed text.
 	Voice bool `json:"voice,omitempty"`
+	// Path is where the gateway's copy lies in the conversation's folder, and Problem
+	// says in words why it cannot be read. Adapters leave both empty.
+	Path    string `json:"path,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // Quote is a message that the sender pointed at.

@@ -57,6 +57,10 @@ type Options struct {
 	Wrap func(gateway.Store) gateway.Store
 	// Platform is shared by a harness that is started anew; nil: a fresh one.
 	Platform *Platform
+	// Transcriber writes voice notes down.
+	Transcriber gateway.Transcriber
+	// Workspace is shared by a harness that is started anew; "": a fresh one.
+	Workspace string
 }
 
 // Harness is a running gateway.
@@ -67,6 +71,8 @@ type Harness struct {
 	Model    *Model
 	Gateway  *gateway.Gateway
 	Agent    *agentcore.Agent
+	// Workspace is the folder in which each conversation has one.
+	Workspace string
 
 	stop, hurry context.CancelFunc
 	done        chan error
@@ -91,6 +97,13 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	if o.Config != nil {
 		o.Config(&cfg)
 	}
+	if h.Workspace = o.Workspace; h.Workspace == "" {
+		h.Workspace = t.TempDir()
+	}
+	space, err := tool.NewWorkspace(h.Workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.Agent = newAgent(t, h, o, log)
 	var view gateway.Store = h.Store
 	if o.Wrap != nil {
@@ -99,6 +112,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	g, err := gateway.New(cfg, gateway.Deps{
 		Store: view, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
 		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85,
+		Workspace: space, Transcriber: o.Transcriber,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ package gatewaytest
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -41,6 +42,7 @@ type Platform struct {
 	acks      []string
 	typing    int
 	said      func(before chat.MessageID) ([]chat.Quote, error)
+	open      func(f chat.File) (io.ReadCloser, error)
 	next      int
 	// fail is asked before each call; a non-nil error is returned instead.
 	fail func(op string, m chat.Outgoing) error
@@ -160,6 +162,24 @@ func (p *Platform) History(_ context.Context, _ chat.Address, before chat.Messag
 		return nil, nil
 	}
 	return f(before)
+}
+
+// Hold sets what an attached file is.
+func (p *Platform) Hold(open func(f chat.File) (io.ReadCloser, error)) {
+	p.mu.Lock()
+	p.open = open
+	p.mu.Unlock()
+}
+
+// OpenFile implements chat.FileOpener.
+func (p *Platform) OpenFile(_ context.Context, f chat.File) (io.ReadCloser, error) {
+	p.mu.Lock()
+	open := p.open
+	p.mu.Unlock()
+	if open == nil {
+		return nil, chat.ErrGone
+	}
+	return open(f)
 }
 
 // AckButton implements chat.ButtonAcker.
