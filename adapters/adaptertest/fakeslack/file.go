@@ -146,7 +146,7 @@ func (s *Server) completeUpload(r *request) (answer, error) {
 	m.text = r.params["initial_comment"]
 	c.add(m)
 	s.announce(c, m, nil)
-	s.changed.fire()
+	s.tell(MessageSent, c.ID, m.shown())
 	return answer{"files": out}, nil
 }
 

@@ -19,6 +19,8 @@ type Incoming struct {
 	Subtype string
 	// Blocks is the raw "blocks" of the event, if it has any.
 	Blocks json.RawMessage
+	// Attachments is the raw "attachments": what somebody forwards is one.
+	Attachments json.RawMessage
 }
 
 // Post lets a person write a message and returns its ts. The events go to the bot
@@ -34,7 +36,7 @@ func (s *Server) Post(in Incoming) string {
 		panic("fakeslack: the conversation " + in.Channel + " is not open")
 	}
 	now := s.opt.now()
-	m := &message{ts: s.world.stamp(now), thread: in.Thread, user: in.From.ID, bot: in.From.Bot, subtype: in.Subtype, text: in.Text, at: now}
+	m := &message{ts: s.world.stamp(now), thread: in.Thread, user: in.From.ID, bot: in.From.Bot, subtype: in.Subtype, text: in.Text, at: now, attachments: in.Attachments}
 	if in.File != nil {
 		m.files, m.subtype = []*file{s.world.keep(s.root(), *in.File)}, "file_share"
 	}
@@ -79,6 +81,14 @@ func (s *Server) event(inner map[string]any) {
 // Say posts a text in a direct conversation or a room.
 func (s *Server) Say(channel string, from User, text string) string {
 	return s.Post(Incoming{Channel: channel, From: from, Text: text})
+}
+
+// Again delivers the events of a message once more, in new envelopes (DUP-001).
+func (s *Server) Again(channel, ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.world.channels[channel]
+	s.announce(c, c.byTS[ts], nil)
 }
 
 // Edit changes a person's message; the same text is what an unfurled link looks

@@ -43,6 +43,7 @@ type record struct {
 	titles     []Title
 	sessions   []Status
 	acks       []Ack
+	limited    int
 }
 
 func newRecord() record { return record{counts: map[string]int{}} }

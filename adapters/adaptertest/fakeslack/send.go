@@ -65,18 +65,26 @@ func (s *Server) body(r *request, limit int) (body, error) {
 func (s *Server) post(c *channel, thread string, b body) *message {
 	now := s.opt.now()
 	m := &message{ts: s.world.stamp(now), thread: thread, user: BotUser, bot: BotID, at: now}
-	m.fill(b, now)
+	m.fill(b, now, s.opt.brief)
 	c.add(m)
 	s.announce(c, m, nil)
-	s.changed.fire()
+	s.tell(MessageSent, c.ID, m.shown())
 	return m
 }
 
 // fill gives a message its content.
-func (m *message) fill(b body, now time.Time) {
+func (m *message) fill(b body, now time.Time, brief bool) {
 	m.text, m.blocks = b.text, b.blocks
 	if len(b.metadata) > 0 {
 		m.metadata = b.metadata
+	}
+	m.say(now, brief)
+}
+
+// say keeps what a message says from now on.
+func (m *message) say(now time.Time, brief bool) {
+	if brief {
+		m.versions = m.versions[:0]
 	}
 	m.versions = append(m.versions, Version{Text: m.shown(), At: now})
 }
@@ -137,9 +145,9 @@ func (s *Server) chatPostEphemeral(r *request) (answer, error) {
 func (s *Server) whisper(c *channel, thread, user string, b body) *message {
 	now := s.opt.now()
 	m := &message{ts: s.world.stamp(now), thread: thread, user: BotUser, bot: BotID, only: user, at: now}
-	m.fill(b, now)
+	m.fill(b, now, s.opt.brief)
 	c.add(m)
-	s.changed.fire()
+	s.tell(MessageSent, c.ID, m.shown())
 	return m
 }
 
@@ -176,9 +184,9 @@ func (s *Server) chatUpdate(r *request) (answer, error) {
 	before := m.wire(&s.world, false)
 	m.stream = nil
 	m.edited = s.opt.now()
-	m.fill(b, m.edited)
+	m.fill(b, m.edited, s.opt.brief)
 	s.tellChanged(c, m, before)
-	s.changed.fire()
+	s.tell(MessageEdited, c.ID, m.shown())
 	return answer{"channel": c.ID, "ts": m.ts, "text": m.text, "message": m.wire(&s.world, false)}, nil
 }
 
@@ -227,5 +235,6 @@ func (s *Server) serveHook(w http.ResponseWriter, r *http.Request, id string) {
 		s.whisper(c, "", h.user, b)
 	}
 	s.mu.Unlock()
+	s.flush()
 	respond(w, nil, nil)
 }

@@ -33,6 +33,8 @@ type Server struct {
 	record  record
 	fail    faults
 	changed signal
+	told    []Change
+	buckets map[string]*bucket
 }
 
 // options is what New was told.
@@ -45,6 +47,10 @@ type options struct {
 	now              func() time.Time
 	calls            bool
 	requestURL       string
+	latency          time.Duration
+	brief            bool
+	limits           *Limits
+	onChange         func(Change)
 }
 
 // Option changes what New makes.
@@ -155,6 +161,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) call(w http.ResponseWriter, r *http.Request, name string) {
 	req, err := decode(w, r, name)
 	fault := s.begin(req)
+	s.pause(r)
 	if fault != nil && !fault.AfterEffect {
 		s.misbehave(w, r, fault)
 		return
@@ -163,6 +170,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string) {
 	if err == nil {
 		out, err = s.perform(req)
 	}
+	s.flush()
 	if fault != nil {
 		s.misbehave(w, r, fault)
 		return
@@ -191,6 +199,9 @@ func (s *Server) perform(r *request) (answer, error) {
 		if r.params[name] == "" {
 			return nil, &refusal{Word: "invalid_arguments", Messages: []string{"[ERROR] missing required field: " + name}}
 		}
+	}
+	if err := s.spend(r); err != nil {
+		return nil, err
 	}
 	return m.run(s, r)
 }

@@ -40,6 +40,21 @@ type envelope struct {
 	timer   *time.Timer
 }
 
+// channel is the conversation that an event is about, if a message of a person is in
+// it.
+func (e *envelope) channel() string {
+	var in struct {
+		Event struct {
+			Channel string `json:"channel"`
+			Bot     string `json:"bot_id"`
+		} `json:"event"`
+	}
+	if json.Unmarshal(e.payload, &in) != nil || in.Event.Bot != "" {
+		return ""
+	}
+	return in.Event.Channel
+}
+
 func (s *Server) connectionsOpen(*request) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +100,9 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 			s.send(e)
 		}
 	}
-	s.changed.fire()
+	s.tell(Connected, "", "")
 	s.mu.Unlock()
+	s.flush()
 	stop := make(chan struct{})
 	s.handlers.Go(func() { s.ping(l, stop) })
 	s.read(l)
@@ -124,6 +140,7 @@ func (s *Server) read(l *link) {
 		}
 		if json.Unmarshal(raw, &ack) == nil && ack.ID != "" {
 			s.acknowledge(ack.ID)
+			s.flush()
 		}
 	}
 }
@@ -141,7 +158,7 @@ func (s *Server) acknowledge(id string) {
 	}
 	s.sockets.due = slices.Delete(s.sockets.due, i, i+1)
 	s.record.acks = append(s.record.acks, Ack{id, e.typ, e.attempt})
-	s.changed.fire()
+	s.tell(Acknowledged, e.channel(), "")
 }
 
 // drop ends a link: what it has not acknowledged goes over another one.

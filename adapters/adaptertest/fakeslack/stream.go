@@ -16,7 +16,7 @@ type stream struct {
 func (m *message) streaming(now time.Time) bool { return m.stream != nil && now.Before(m.stream.until) }
 
 // appendText lengthens a stream. The lock is held.
-func (m *message) appendText(text string, now time.Time) error {
+func (m *message) appendText(text string, now time.Time, brief bool) error {
 	if utf8.RuneCountInString(m.stream.text+text) > markdownLimit {
 		return refuse("msg_too_long")
 	}
@@ -25,7 +25,7 @@ func (m *message) appendText(text string, now time.Time) error {
 	if m.stream.text != "" {
 		m.blocks = []block{{Type: "markdown", Text: textOf(m.stream.text)}}
 	}
-	m.versions = append(m.versions, Version{Text: m.shown(), At: now})
+	m.say(now, brief)
 	return nil
 }
 
@@ -47,11 +47,11 @@ func (s *Server) chatStartStream(r *request) (answer, error) {
 	}
 	now := s.opt.now()
 	m := &message{ts: s.world.stamp(now), thread: thread, user: BotUser, bot: BotID, at: now, stream: &stream{until: now.Add(s.opt.stream)}}
-	if err := m.appendText(md, now); err != nil {
+	if err := m.appendText(md, now, s.opt.brief); err != nil {
 		return nil, err
 	}
 	c.add(m)
-	s.changed.fire()
+	s.tell(MessageSent, c.ID, m.shown())
 	return answer{"channel": c.ID, "ts": m.ts}, nil
 }
 
@@ -74,10 +74,10 @@ func (s *Server) chatAppendStream(r *request) (answer, error) {
 	if r.params["markdown_text"] == "" {
 		return nil, refuse("no_text")
 	}
-	if err := m.appendText(r.params["markdown_text"], s.opt.now()); err != nil {
+	if err := m.appendText(r.params["markdown_text"], s.opt.now(), s.opt.brief); err != nil {
 		return nil, err
 	}
-	s.changed.fire()
+	s.tell(MessageEdited, c.ID, m.shown())
 	return answer{"channel": c.ID, "ts": m.ts}, nil
 }
 
@@ -98,7 +98,7 @@ func (s *Server) chatStopStream(r *request) (answer, error) {
 		return nil, err
 	}
 	if text := r.params["markdown_text"]; text != "" {
-		if err := m.appendText(text, s.opt.now()); err != nil {
+		if err := m.appendText(text, s.opt.now(), s.opt.brief); err != nil {
 			return nil, err
 		}
 	}
@@ -109,6 +109,6 @@ func (s *Server) chatStopStream(r *request) (answer, error) {
 	m.stream.until = s.opt.now()
 	s.record.violations = append(s.record.violations, inspected(r.method, "", m.blocks)...)
 	s.announce(c, m, nil)
-	s.changed.fire()
+	s.tell(MessageEdited, c.ID, m.shown())
 	return answer{"channel": c.ID, "ts": m.ts, "message": m.wire(&s.world, false)}, nil
 }

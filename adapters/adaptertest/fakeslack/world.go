@@ -63,21 +63,22 @@ type channel struct {
 
 // message is a message of anybody.
 type message struct {
-	ts, thread string
-	user       string
-	bot        string // id of the bot that wrote it
-	subtype    string
-	text       string
-	blocks     []block
-	metadata   json.RawMessage
-	files      []*file
-	only       string // the one who sees it
-	reactions  map[string][]string
-	stream     *stream
-	at         time.Time
-	edited     time.Time
-	deleted    time.Time
-	versions   []Version
+	ts, thread  string
+	user        string
+	bot         string // id of the bot that wrote it
+	subtype     string
+	text        string
+	blocks      []block
+	metadata    json.RawMessage
+	files       []*file
+	attachments json.RawMessage
+	only        string // the one who sees it
+	reactions   map[string][]string
+	stream      *stream
+	at          time.Time
+	edited      time.Time
+	deleted     time.Time
+	versions    []Version
 }
 
 func newWorld() world {
@@ -218,6 +219,7 @@ func (m *message) wire(w *world, withMetadata bool) map[string]any {
 	set("edited", map[string]string{"user": m.user, "ts": fmt.Sprint(m.edited.UnixNano())}, !m.edited.IsZero())
 	set("metadata", m.metadata, withMetadata && len(m.metadata) > 0)
 	set("blocks", m.wireBlocks(), len(m.blocks) > 0)
+	set("attachments", m.attachments, len(m.attachments) > 0)
 	set("team", TeamID, m.user != "")
 	if u := w.users[m.user]; u.Team != "" {
 		out["user_team"], out["source_team"], out["team"] = u.Team, u.Team, u.Team
