@@ -1,10 +1,12 @@
 package slack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -92,7 +94,37 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 			d.mu.Unlock()
 		}
 	}
-	return resp, nil
+	if strings.HasPrefix(method, "chat.") && resp.StatusCode == http.StatusOK {
+		err = reduce(resp)
+	}
+	return resp, err
+}
+
+// reduce leaves of an answer what is needed of it. Slack shows the posted message
+// in it, translated, and the library refuses the whole answer over a block of it
+// that it does not understand, although the message was posted.
+func reduce(resp *http.Response) error {
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, frameLimit))
+	if err != nil {
+		return fmt.Errorf("slack: %w", err)
+	}
+	var answer struct {
+		OK        bool            `json:"ok"`
+		Error     string          `json:"error,omitempty"`
+		Needed    string          `json:"needed,omitempty"`
+		Channel   string          `json:"channel,omitempty"`
+		TS        string          `json:"ts,omitempty"`
+		MessageTS string          `json:"message_ts,omitempty"`
+		Meta      json.RawMessage `json:"response_metadata,omitempty"`
+	}
+	if json.Unmarshal(body, &answer) == nil {
+		if small, err := json.Marshal(answer); err == nil {
+			body = small
+		}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
 
 func (d *doer) wait(method string) time.Duration {

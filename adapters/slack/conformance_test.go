@@ -26,7 +26,9 @@ func (p platform) Say(text string) chat.MessageID {
 	return chat.MessageID(p.Post(fakeslack.Incoming{Channel: p.channel, Thread: p.thread, From: alice, Text: text}))
 }
 
-func (p platform) Press(on chat.MessageID, data string) { p.Server.Press(p.channel, string(on), data, alice) }
+func (p platform) Press(on chat.MessageID, data string) {
+	p.Server.Press(p.channel, string(on), data, alice)
+}
 
 func (p platform) Shown(id chat.MessageID) (string, bool) {
 	m, ok := p.Message(p.channel, string(id))

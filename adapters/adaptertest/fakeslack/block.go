@@ -96,6 +96,15 @@ func (e *element) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// MarshalJSON is its inverse.
+func (e element) MarshalJSON() ([]byte, error) {
+	if e.Type == "mrkdwn" || e.Type == "plain_text" {
+		return json.Marshal(textObject{e.Type, e.Text.Text})
+	}
+	type plain element
+	return json.Marshal(plain(e))
+}
+
 // invalid is the refusal of a block with its reason.
 func invalid(what string) error {
 	return &refusal{Word: "invalid_blocks", Messages: []string{"[ERROR] " + what}}

