@@ -60,6 +60,8 @@ bench: deps ## latency, CPU and memory under load, as a table
 	@go test -tags bench -count=1 -timeout 30m -run '^TestBench$$' ./cmd/parley -v
 	@echo "the agent itself: a request for 2,000 messages ≤ 2 median-ms, compressing them ≤ 50 cpu-ms, streams ≥ 100,000 events/s"
 	@go test -run '^$$' -bench '(Assemble2000|Compress2000|Stream)' -benchtime 2s -cpu 1 ./agentcore/... | grep -E '^(pkg|Benchmark|---|FAIL)' | grep -B1 -E '^(Benchmark|---|FAIL)'
+	@echo "searching and recalling by common words in a conversation of 100,000 messages"
+	@go test -run '^$$' -bench CommonWords -benchtime 2s ./store | grep -E '^(Benchmark|---|FAIL)'
 
 soak: deps ## the crash test for SOAK (10m)
 	PARLEY_SOAK=$(SOAK) go test -race -count=1 -timeout 2h -run '^TestCrash' ./cmd/parley

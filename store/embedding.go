@@ -57,8 +57,9 @@ type neighbour struct {
 // nearest compares vectors as they come from the server, keeping none.
 func (db *DB) nearest(ctx context.Context, q record.RecallQuery, model string, vector []float32) ([]neighbour, error) {
 	rows, err := db.pool.Query(ctx, `WITH RECURSIVE `+lineage+`
-		SELECT e.session_id, e.seq, e.vector FROM spoken s JOIN message_embeddings e ON e.session_id = s.session_id AND e.seq = s.seq
-		WHERE e.model = $4 AND length(e.vector) = $5 ORDER BY s.seq DESC LIMIT $6`,
+		SELECT e.session_id, e.seq, e.vector FROM line l JOIN messages m ON `+spoken+`
+			JOIN message_embeddings e ON e.session_id = m.session_id AND e.seq = m.seq
+		WHERE e.model = $4 AND length(e.vector) = $5 ORDER BY m.seq DESC LIMIT $6`,
 		q.Conversation, q.Session, q.Before, text(model), 4*len(vector), nearestOf)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (db *DB) Unembedded(ctx context.Context, c record.ConversationID, s record.
 	var msgs []record.Message
 	err := db.read(ctx, "unembedded", func(ctx context.Context) error {
 		rows, err := db.pool.Query(ctx, `WITH RECURSIVE `+lineage+`
-			SELECT `+messageColumns+` FROM spoken m
+			SELECT `+messageColumns+` FROM line l JOIN messages m ON `+spoken+`
 			WHERE NOT EXISTS (SELECT FROM message_embeddings e WHERE e.session_id = m.session_id AND e.seq = m.seq AND e.model = $4)
 			ORDER BY m.seq DESC LIMIT $5`, c, s, int64(math.MaxInt64), text(model), limit)
 		if err != nil {

@@ -19,13 +19,13 @@ import (
 // that looks at it from outside.
 type world struct {
 	*store.DB
-	t       *testing.T
+	t       testing.TB
 	url     string
 	replica record.ReplicaID
 	raw     *pgx.Conn
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, url: storetest.URL(t)}
 	w.DB = storetest.Open(t, w.url)

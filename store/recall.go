@@ -22,38 +22,57 @@ const lineage = `
 		UNION ALL
 		SELECT p.id, p.parent_id, p.reason, p.fork_seq, least(l.upto, CASE WHEN l.reason <> 'compression' THEN l.fork_seq ELSE (
 			SELECT min(c.origin_seq) - 1 FROM messages c WHERE c.session_id = l.id AND c.seq > l.upto AND c.origin_session IS NOT NULL) END)
-		FROM line l JOIN sessions p ON p.id = l.parent_id AND p.conversation_id = $1),
-	spoken AS (
-		SELECT m.* FROM line l JOIN messages m ON m.session_id = l.id AND (l.upto IS NULL OR m.seq <= l.upto)
-		WHERE m.seq < $3 AND m.origin_session IS NULL AND m.kind IN ('', 'steer') AND m.content <> ''
-			AND (m.role = 'user' OR m.role = 'assistant' AND m.tool_calls IS NULL))`
+		FROM line l JOIN sessions p ON p.id = l.parent_id AND p.conversation_id = $1)`
 
+// spoken says of a row m that it was said in the session l of the line before sequence
+// $3, by a person or the model. Copies are not it.
+const spoken = `m.session_id = l.id AND m.seq < $3::bigint AND (l.upto IS NULL OR m.seq <= l.upto) AND m.origin_session IS NULL AND m.kind IN ('', 'steer')
+	AND m.content <> '' AND (m.role = 'user' OR m.role = 'assistant' AND m.tool_calls IS NULL)`
+
+// Rows below 0.8 are never salient, which an index knows.
 const (
-	recallRecent  = `WITH RECURSIVE ` + lineage + ` SELECT ` + messageColumns + ` FROM spoken m ORDER BY m.seq DESC LIMIT $4`
-	recallSalient = `WITH RECURSIVE ` + lineage + ` SELECT ` + messageColumns + ` FROM spoken m WHERE m.importance >= $5 ORDER BY m.seq DESC LIMIT $4`
+	recallRecent = `WITH RECURSIVE ` + lineage + `
+		SELECT ` + messageColumns + ` FROM line l CROSS JOIN LATERAL (SELECT m.* FROM messages m WHERE ` + spoken + ` ORDER BY m.seq DESC LIMIT $4) m
+		ORDER BY m.seq DESC LIMIT $4`
+	recallSalient = `WITH RECURSIVE ` + lineage + `
+		SELECT ` + messageColumns + ` FROM line l CROSS JOIN LATERAL (
+			SELECT m.* FROM messages m WHERE ` + spoken + ` AND m.importance >= 0.8 AND m.importance >= $5 ORDER BY m.seq DESC LIMIT $4) m
+		ORDER BY m.seq DESC LIMIT $4`
 )
 
 // recallRelevant scores rows by the terms they share with a text: words of which $5
-// are beginnings and $6 wholes, and $7 pieces of writing without spaces. A term
-// weighs less the more rows have it and nothing if every twentieth has it, so that
-// one rare word outweighs many common ones; long rows, which have a bit of
+// are beginnings and $6 wholes, and $7 pieces of writing without spaces; all the words
+// together are a term too. A term weighs less the more rows have it, and nothing if
+// every twentieth has it or a thousand have, so that one rare word outweighs many
+// common ones and no more than that is looked at; long rows, which have a bit of
 // everything, weigh less too. Rows that share little, or far less than the best one,
-// are left out.
+// are left out. Pieces, which no index serves, are looked for in the newest 20,000.
 const recallRelevant = `WITH RECURSIVE ` + lineage + `,
-	terms AS (
+	words AS (
 		SELECT t AS term, (quote_literal(lower(t)) || ':*')::tsquery AS query FROM unnest($5::text[]) t
-		UNION ALL SELECT t, quote_literal(lower(t))::tsquery FROM unnest($6::text[]) t
-		UNION ALL SELECT t, NULL FROM unnest($7::text[]) t),
+		UNION ALL SELECT t, quote_literal(lower(t))::tsquery FROM unnest($6::text[]) t),
+	terms AS (
+		SELECT term, query FROM words
+		UNION ALL SELECT '', string_agg(query::text, ' & ')::tsquery FROM words HAVING count(*) > 1),
+	most AS (SELECT least(8 + least($3, max(s.next_seq)) / 20, 1000) AS rows FROM line l JOIN sessions s ON s.id = l.id),
 	hits AS MATERIALIZED (
-		SELECT s.session_id, s.seq, length(s.content) AS size, t.term FROM spoken s JOIN terms t
-			ON CASE WHEN t.query IS NULL THEN strpos(left(s.content, 20000), t.term) > 0 ELSE s.search @@ t.query END),
+		SELECT h.session_id, h.seq, h.size, t.term FROM terms t CROSS JOIN LATERAL (
+			SELECT m.session_id, m.seq, length(m.content) AS size FROM messages m JOIN line l ON ` + spoken + `
+			WHERE m.search @@ t.query LIMIT (SELECT rows + 1 FROM most)) h
+		UNION ALL
+		SELECT m.session_id, m.seq, length(m.content), t FROM unnest($7::text[]) t JOIN (
+			SELECT m.session_id, m.seq, m.content FROM line l JOIN messages m ON ` + spoken + ` ORDER BY m.seq DESC LIMIT 20000
+		) m ON strpos(left(m.content, 20000), t) > 0),
 	weights AS (
-		SELECT term, 1 / (1 + ln(count(*))) AS weight FROM hits GROUP BY term
-		HAVING count(*) <= 8 + (SELECT count(*) FROM line l JOIN messages m ON m.session_id = l.id AND m.role <> 'tool') / 20),
+		SELECT term, 1 / (1 + ln(count(*))) AS weight FROM hits GROUP BY term HAVING count(*) <= (SELECT rows FROM most)),
 	scores AS (
 		SELECT session_id, seq, sum(weight) / (1 + ln(1 + size / 2000.0)) AS score FROM hits JOIN weights USING (term) GROUP BY session_id, seq, size)
 	SELECT ` + messageColumns + ` FROM scores s JOIN messages m ON m.session_id = s.session_id AND m.seq = s.seq
 	WHERE s.score >= greatest(0.25, (SELECT max(score) / 2 FROM scores)) ORDER BY s.score DESC, m.seq DESC LIMIT $4`
+
+// byIndex keeps the rest of a transaction from reading whole tables: the planner takes
+// a limit for a reason to, and then looks at every message for a word that is rare.
+const byIndex = `SELECT set_config('enable_seqscan', 'off', true)`
 
 // Recall returns what was said in a session's lineage and has left its window: the
 // newest rows, the salient ones, and those that have to do with a text. Only what
@@ -64,6 +83,7 @@ func (db *DB) Recall(ctx context.Context, q record.RecallQuery) (record.Recalled
 	var r record.Recalled
 	err := db.read(ctx, "recall", func(ctx context.Context) error {
 		b := &pgx.Batch{}
+		b.Queue(byIndex)
 		b.Queue(recallRecent, q.Conversation, q.Session, q.Before, q.Recent).Query(list(&r.Recent, scanMessage))
 		b.Queue(recallSalient, q.Conversation, q.Session, q.Before, q.Salient, q.Salience).Query(list(&r.Salient, scanMessage))
 		if t := termsOf(q.Text); t.any() {

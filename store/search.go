@@ -15,11 +15,24 @@ const maxQuery = 1000
 // searchWords finds messages of conversation $1 by the words of $2, those with all
 // of them first. Copies in compressed children and summaries are left out: the
 // original is found.
+//
+// Words may stand in most of a hundred thousand messages, so what is ranked is bounded:
+// some rows for each word and for all of them together, which are all there are of a
+// rare one, and the newest rows.
 const searchWords = `
-	WITH q AS (SELECT plainto_tsquery('simple', $2) AS every, replace(plainto_tsquery('simple', $2)::text, ' & ', ' | ')::tsquery AS some)
-	SELECT ` + messageColumns + `, s.title, ts_rank(m.search, q.some) + CASE WHEN m.search @@ q.every THEN 1 ELSE 0 END AS rank
-	FROM q, messages m JOIN sessions s ON s.id = m.session_id
-	WHERE s.conversation_id = $1 AND m.search @@ q.some AND m.origin_session IS NULL AND m.kind <> 'summary'
+	WITH q AS (SELECT plainto_tsquery('simple', $2) AS every, replace(plainto_tsquery('simple', $2)::text, ' & ', ' | ')::tsquery AS some),
+	terms AS (SELECT quote_literal(unnest(tsvector_to_array(to_tsvector('simple', $2))))::tsquery AS query UNION SELECT every FROM q),
+	mine AS (SELECT id, created_at FROM sessions WHERE conversation_id = $1),
+	found AS (
+		SELECT h.* FROM terms t CROSS JOIN LATERAL (
+			SELECT m.session_id, m.seq FROM messages m
+			WHERE m.search @@ t.query AND m.session_id IN (SELECT id FROM mine) AND m.origin_session IS NULL AND m.kind <> 'summary' LIMIT 300) h
+		UNION
+		SELECT n.session_id, n.seq FROM (SELECT id FROM mine ORDER BY created_at DESC LIMIT 10) s CROSS JOIN LATERAL (
+			SELECT m.* FROM messages m WHERE m.session_id = s.id ORDER BY m.seq DESC LIMIT 100) n, q
+		WHERE n.search @@ q.some AND n.origin_session IS NULL AND n.kind <> 'summary')
+	SELECT ` + messageColumns + `, (SELECT title FROM sessions s WHERE s.id = m.session_id), ts_rank(m.search, q.some) + CASE WHEN m.search @@ q.every THEN 1 ELSE 0 END AS rank
+	FROM q, found f JOIN messages m ON m.session_id = f.session_id AND m.seq = f.seq
 	ORDER BY rank DESC, m.created_at DESC, m.seq DESC LIMIT $3`
 
 // searchParts finds messages by parts of words, all of $3 and $2, one of them, which
@@ -43,15 +56,14 @@ func (db *DB) Search(ctx context.Context, c record.ConversationID, query string,
 	}
 	var hits []record.SearchHit
 	err := db.read(ctx, "search", func(ctx context.Context) error {
-		rows, err := db.pool.Query(ctx, searchWords, c, query, limit)
-		if err != nil {
-			return err
-		}
-		if err := list(&hits, scanHit)(rows); err != nil || len(hits) == limit {
+		b := &pgx.Batch{}
+		b.Queue(byIndex)
+		b.Queue(searchWords, c, query, limit).Query(list(&hits, scanHit))
+		if err := db.pool.SendBatch(ctx, b).Close(); err != nil || len(hits) == limit {
 			return err
 		}
 		var parts []record.SearchHit
-		rows, err = db.pool.Query(ctx, searchParts, c, longest(patterns), patterns, limit)
+		rows, err := db.pool.Query(ctx, searchParts, c, longest(patterns), patterns, limit)
 		if err != nil {
 			return err
 		}
