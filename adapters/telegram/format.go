@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/rivo/uniseg"
 	"github.com/yuin/goldmark/ast"
 	east "github.com/yuin/goldmark/extension/ast"
 
@@ -148,7 +147,7 @@ func (r *renderer) block(n ast.Node, pad string) string {
 	case *ast.List:
 		return r.list(n, pad)
 	case *east.Table:
-		return pre(r.table(n), "")
+		return pre(r.Table(n), "")
 	default:
 		return indent(r.inline(n), pad)
 	}
@@ -224,44 +223,6 @@ func (r *renderer) item(item *ast.ListItem, mark, pad string) string {
 	default:
 		return pad + strings.TrimRight(mark, " ") + "\n" + body
 	}
-}
-
-// table aligns the columns for a fixed-width font.
-func (r *renderer) table(n *east.Table) string {
-	var rows [][]string
-	var widths []int
-	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
-		var cells []string
-		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			cell := strings.NewReplacer("<br>", " ", "<br/>", " ", "<br />", " ", "\n", " ").Replace(r.Inline(c))
-			if cells = append(cells, cell); len(widths) < len(cells) {
-				widths = append(widths, 0)
-			}
-			widths[len(cells)-1] = max(widths[len(cells)-1], uniseg.StringWidth(cell))
-		}
-		rows = append(rows, cells)
-	}
-	var b strings.Builder
-	for i, cells := range rows {
-		var line strings.Builder
-		for j, cell := range cells {
-			if j > 0 {
-				line.WriteString(" | ")
-			}
-			line.WriteString(cell + strings.Repeat(" ", widths[j]-uniseg.StringWidth(cell)))
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-		if i == 0 {
-			for j, w := range widths {
-				if j > 0 {
-					b.WriteString("-+-")
-				}
-				b.WriteString(strings.Repeat("-", w))
-			}
-			b.WriteByte('\n')
-		}
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
 
 func (r *renderer) inline(parent ast.Node) string {
