@@ -60,6 +60,7 @@ var libraries = []struct{ module, packages string }{
 	{"github.com/pressly/goose", "store"},
 	{"github.com/go-telegram-bot-api", "adapters/telegram"},
 	{"github.com/slack-go/slack", "adapters/slack"},
+	{"github.com/bwmarrin/discordgo", "adapters/discord"},
 	{"github.com/gorilla/websocket", "adapters/**"},
 	{"github.com/sashabaranov/go-openai", "agentcore/provider/chatcompletions agentcore/provider/responses agentcore/provider/embeddings"},
 	{"github.com/google/jsonschema-go", "agentcore/tool"},

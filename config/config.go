@@ -9,6 +9,7 @@
 package config
 
 import (
+	"parley/adapters/discord"
 	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/adapters/web"
@@ -121,7 +122,7 @@ type ToolsConfig struct {
 type PlatformsConfig struct {
 	Telegram []telegram.Config `yaml:"telegram"`
 	Slack    []slack.Config    `yaml:"slack"`
-	Discord  []DiscordConfig   `yaml:"discord"`
+	Discord  []discord.Config  `yaml:"discord"`
 	Web      web.Config        `yaml:"web"`
 }
 
@@ -177,6 +178,17 @@ func (c *Config) ActiveSlack() []slack.Config {
 	for _, s := range c.Platforms.Slack {
 		if !s.BotToken.Empty() {
 			active = append(active, s)
+		}
+	}
+	return active
+}
+
+// ActiveDiscord are the accounts that have a token.
+func (c *Config) ActiveDiscord() []discord.Config {
+	var active []discord.Config
+	for _, d := range c.Platforms.Discord {
+		if !d.Token.Empty() {
+			active = append(active, d)
 		}
 	}
 	return active

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"parley/adapters/discord"
 	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/config/secret"
@@ -33,7 +34,7 @@ var (
 	elements = map[reflect.Type]reflect.Value{
 		reflect.TypeFor[telegram.Config](): reflect.ValueOf(telegram.DefaultConfig()),
 		reflect.TypeFor[slack.Config]():    reflect.ValueOf(slack.DefaultConfig()),
-		reflect.TypeFor[DiscordConfig]():   reflect.ValueOf(defaultDiscord()),
+		reflect.TypeFor[discord.Config]():  reflect.ValueOf(discord.DefaultConfig()),
 	}
 )
 

@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"parley/adapters/discord"
 	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/config/secret"
@@ -56,8 +57,8 @@ func (c *Config) platformsFromEnvironment(get func(string) string) {
 		c.Platforms.Slack = []slack.Config{s}
 	}
 	if token := get("DISCORD_BOT_TOKEN"); token != "" {
-		d := defaultDiscord()
+		d := discord.DefaultConfig()
 		d.Token = secret.New(token)
-		c.Platforms.Discord = []DiscordConfig{d}
+		c.Platforms.Discord = []discord.Config{d}
 	}
 }

@@ -33,17 +33,6 @@ type MCPConfig struct {
 	Headers map[string]secret.String `yaml:"headers"`
 }
 
-// DiscordConfig is one entry of `platforms.discord:`.
-type DiscordConfig struct {
-	Name    string        `yaml:"name"`
-	Token   secret.String `yaml:"token"`
-	APIBase string        `yaml:"api_base"`
-}
-
-func defaultDiscord() DiscordConfig {
-	return DiscordConfig{Name: "main", APIBase: "https://discord.com/api/v9"}
-}
-
 // unserved lists what is in use and cannot be served, by key.
 func (c *Config) unserved() []string {
 	var keys []string
@@ -59,8 +48,5 @@ func (c *Config) unserved() []string {
 	use("agent.iterations", c.source.said("agent.iterations"))
 	use("auxiliary.vision", c.Auxiliary.Vision.Model != "")
 	use("auxiliary.title", c.Auxiliary.Title.Model != "")
-	for _, d := range c.Platforms.Discord {
-		use("platforms.discord."+d.Name, !d.Token.Empty())
-	}
 	return keys
 }

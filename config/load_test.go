@@ -167,7 +167,6 @@ platforms:
 	warned := c.Warnings()
 	for _, key := range []string{
 		"transcription", "hooks", "webhooks", "mcp_servers",
-		"platforms.discord.main",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {
 			t.Errorf("no warning for %s in:\n%q", key, warned)

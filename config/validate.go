@@ -136,7 +136,7 @@ func (c *Config) validateAccounts() []error {
 	}
 	for _, d := range c.Platforms.Discord {
 		account("discord", d.Name)
-		errs = append(errs, validURL("platforms.discord."+d.Name+".api_base", d.APIBase)...)
+		errs = append(errs, d.Validate()...)
 	}
 	return errs
 }

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/adapters/discord"
 	"parley/adapters/slack"
 	"parley/adapters/telegram"
 	"parley/adapters/web"
@@ -75,6 +76,17 @@ func (w wiring) platforms() ([]chat.Adapter, error) {
 			return nil, fmt.Errorf("platforms.slack.%s: %w", c.Name, err)
 		}
 		adapters = append(adapters, s)
+	}
+	for _, c := range w.config.ActiveDiscord() {
+		deps := discord.Deps{Log: w.log}
+		if w.db != nil {
+			deps.Heard = w.db
+		}
+		d, err := discord.New(c, deps)
+		if err != nil {
+			return nil, fmt.Errorf("platforms.discord.%s: %w", c.Name, err)
+		}
+		adapters = append(adapters, d)
 	}
 	return adapters, nil
 }

@@ -1,0 +1,50 @@
+package discord
+
+import (
+	"sync"
+
+	"parley/gateway/chat"
+)
+
+// seen is what is remembered of a person's message, for when it is changed or
+// removed.
+type seen struct {
+	from    chat.User
+	address chat.Address
+}
+
+// recentLimit is how many messages are remembered.
+const recentLimit = 4096
+
+// recent remembers the messages that came last. It is safe for concurrent use.
+type recent struct {
+	mu    sync.Mutex
+	byID  map[string]seen
+	order []string
+	next  int
+}
+
+func (r *recent) put(id string, s seen) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = map[string]seen{}
+	}
+	if _, known := r.byID[id]; !known {
+		if len(r.order) < recentLimit {
+			r.order = append(r.order, id)
+		} else {
+			delete(r.byID, r.order[r.next])
+			r.order[r.next] = id
+			r.next = (r.next + 1) % recentLimit
+		}
+	}
+	r.byID[id] = s
+}
+
+func (r *recent) get(id string) (seen, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.byID[id]
+	return s, ok
+}
