@@ -69,6 +69,9 @@ func Text(r Role, s string) Message { return Message{Role: r, Parts: []Part{{Tex
 
 // Text returns the message's text parts joined by blank lines.
 func (m Message) Text() string {
+	if len(m.Parts) == 1 {
+		return m.Parts[0].Text // as almost all are
+	}
 	var b strings.Builder
 	for _, p := range m.Parts {
 		if p.Text == "" {

@@ -129,7 +129,10 @@ type translation struct {
 }
 
 func (c *Client) messages(req *llm.Request, q quirk) []message {
-	t := &translation{client: c, issuer: string(req.Model), quirks: q, ids: wire.NewIDs(wire.IDRule{Max: maxID, Short: c.dialect.shortIDs})}
+	t := &translation{
+		client: c, issuer: string(req.Model), quirks: q, ids: wire.NewIDs(wire.IDRule{Max: maxID, Short: c.dialect.shortIDs}),
+		out: make([]message, 0, len(req.Messages)+2),
+	}
 	if req.System != "" {
 		t.out = append(t.out, message{Role: string(llm.System), Content: req.System})
 	}
@@ -152,10 +155,18 @@ func (t *translation) add(m llm.Message, ephemeral string) {
 		t.flushImages()
 		t.assistant(m)
 	default:
-		parts := t.parts(m)
-		parts, t.images = append(t.images, parts...), nil
-		t.out = append(t.out, message{Role: string(m.Role), Content: content(parts, ephemeral)})
+		t.out = append(t.out, message{Role: string(m.Role), Content: t.said(m, ephemeral)})
 	}
+}
+
+// said is the content of a user message, after the images that wait for it.
+func (t *translation) said(m llm.Message, ephemeral string) any {
+	if len(t.images) == 0 && len(m.Parts) == 1 && m.Parts[0].Image == nil && ephemeral == "" && !wire.Blank(m.Parts[0].Text) {
+		return m.Parts[0].Text // as most messages are
+	}
+	parts := append(t.images, t.parts(m)...)
+	t.images = nil
+	return content(parts, ephemeral)
 }
 
 func (t *translation) toolResult(m llm.Message, ephemeral string) {
@@ -163,9 +174,12 @@ func (t *translation) toolResult(m llm.Message, ephemeral string) {
 	if wire.Blank(text) {
 		text = wire.EmptyResult // the library's own struct would leave the field out
 	}
-	for _, p := range t.parts(m) {
-		if p.ImageURL != nil {
-			t.images = append(t.images, p)
+	for _, p := range m.Parts {
+		if p.Image == nil {
+			continue
+		}
+		if image := t.image(p.Image); image.ImageURL != nil {
+			t.images = append(t.images, image)
 		}
 	}
 	t.out = append(t.out, message{
@@ -224,15 +238,21 @@ func (t *translation) replayed(m llm.Message) (r replay) {
 func (t *translation) parts(m llm.Message) (out []openai.ChatMessagePart) {
 	for _, p := range m.Parts {
 		switch {
-		case p.Image != nil && t.quirks.has(quirkNoImages):
-			out = append(out, textPart(wire.BlindNotice))
 		case p.Image != nil:
-			out = append(out, imagePart(p.Image))
+			out = append(out, t.image(p.Image))
 		case !wire.Blank(p.Text):
 			out = append(out, textPart(p.Text))
 		}
 	}
 	return out
+}
+
+// image is an image, or the words that stand for it.
+func (t *translation) image(i *llm.Image) openai.ChatMessagePart {
+	if t.quirks.has(quirkNoImages) {
+		return textPart(wire.BlindNotice)
+	}
+	return imagePart(i)
 }
 
 // content is a plain string where it can be one, since not every server takes

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -125,11 +126,11 @@ func FinishReason(s string) llm.FinishReason {
 // Encode makes JSON that is equal for equal values, so that a provider's cache sees
 // the same prefix (PRV-006). Text that is no valid UTF-8 is mended here (PRV-008).
 func Encode(v any) ([]byte, error) {
-	var b strings.Builder
+	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

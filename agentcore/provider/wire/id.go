@@ -26,10 +26,10 @@ type IDs struct {
 }
 
 // NewIDs makes the ids of one request.
-func NewIDs(rule IDRule) *IDs { return &IDs{rule: rule, used: map[string]bool{}} }
+func NewIDs(rule IDRule) *IDs { return &IDs{rule: rule, used: map[string]bool{}, open: map[string][]string{}} }
 
 // Turn begins an assistant message.
-func (w *IDs) Turn() { w.open = map[string][]string{} }
+func (w *IDs) Turn() { clear(w.open) }
 
 // Call returns the id of the next call of the assistant message.
 func (w *IDs) Call(id string) string {
