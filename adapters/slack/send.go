@@ -63,6 +63,9 @@ func (a *Adapter) sendText(ctx context.Context, to chat.Address, m chat.Outgoing
 			return id, err
 		}
 	}
+	if w := a.api.doer.wait("chat.update"); m.Live && w > 0 {
+		return "", &chat.RateLimitError{RetryAfter: w} // it would need edits, which are not to be had
+	}
 	id, err := a.post(ctx, to, m)
 	if errors.Is(err, chat.ErrGone) && h.respond != "" && !m.Live { // a command from a chat that the bot is not in
 		if rerr := a.respond(ctx, m, h); rerr == nil {
@@ -116,7 +119,7 @@ func (a *Adapter) withContent(m chat.Outgoing, do func(lib.MsgOption) error) err
 func (a *Adapter) whisper(ctx context.Context, to chat.Address, m chat.Outgoing, h handle) (chat.MessageID, error) {
 	var ts string
 	err := a.withContent(m, func(content lib.MsgOption) (err error) {
-		ts, err = a.api.PostEphemeralContext(ctx, string(to.Chat), h.user, content, thread(to), quiet)
+		ts, err = a.api.PostEphemeralContext(ctx, string(to.Chat), h.user, content, thread(to))
 		return err
 	})
 	return ephemeral + chat.MessageID(ts), deliveryError(err, creates)

@@ -75,8 +75,11 @@ func (s *Server) filesDelete(r *request) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.world.files[r.params["file"]]
-	if f == nil {
+	switch {
+	case f == nil:
 		return nil, refuse("file_not_found")
+	case f.deleted:
+		return nil, refuse("file_deleted")
 	}
 	f.deleted = true
 	s.changed.fire()

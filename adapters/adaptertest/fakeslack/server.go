@@ -3,6 +3,7 @@ package fakeslack
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -230,8 +231,18 @@ func (s *Server) authorize(r *request, m method) error {
 
 // scopes are those that are granted.
 func (s *Server) scopes() []string {
-	if s.opt.scopes != nil {
-		return s.opt.scopes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opt.scopes == nil {
+		return allScopes
 	}
-	return allScopes
+	return s.opt.scopes
+}
+
+// Revoke takes one scope away.
+func (s *Server) Revoke(scope string) {
+	left := slices.DeleteFunc(slices.Clone(s.scopes()), func(have string) bool { return have == scope })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opt.scopes = left
 }
