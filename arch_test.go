@@ -62,7 +62,7 @@ var libraries = []struct{ module, packages string }{
 	{"github.com/slack-go/slack", "adapters/slack"},
 	{"github.com/bwmarrin/discordgo", "adapters/discord"},
 	{"github.com/gorilla/websocket", "adapters/**"},
-	{"github.com/sashabaranov/go-openai", "agentcore/provider/chatcompletions agentcore/provider/responses agentcore/provider/embeddings"},
+	{"github.com/sashabaranov/go-openai", "agentcore/provider/chatcompletions agentcore/provider/responses agentcore/provider/embeddings agentcore/provider/transcription"},
 	{"github.com/google/jsonschema-go", "agentcore/tool"},
 	{"mvdan.cc/sh", "agentcore/tool/shell"},
 	{"codeberg.org/readeck/go-readability", "agentcore/tool/web"},

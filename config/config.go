@@ -41,10 +41,12 @@ type Config struct {
 	Compression engine.Config    `yaml:"compression"`
 	Gateway     gateway.Config   `yaml:",inline"`
 	// Embeddings is the model for recall by meaning; empty: by words alone.
-	Embeddings ModelConfig     `yaml:"embeddings"`
-	Skills     SkillsConfig    `yaml:"skills"`
-	Tools      ToolsConfig     `yaml:"tools"`
-	Platforms  PlatformsConfig `yaml:"platforms"`
+	Embeddings ModelConfig `yaml:"embeddings"`
+	// Transcription is the model that writes voice notes down; empty: nobody does.
+	Transcription ModelConfig     `yaml:"transcription"`
+	Skills        SkillsConfig    `yaml:"skills"`
+	Tools         ToolsConfig     `yaml:"tools"`
+	Platforms     PlatformsConfig `yaml:"platforms"`
 
 	// Delegation bounds subagents.
 	Delegation agentcore.DelegationConfig `yaml:"delegation"`

@@ -5,10 +5,9 @@ import "parley/config/secret"
 // Later holds the sections whose shape is checked and which this version cannot
 // serve yet; Warnings names those that are in use.
 type Later struct {
-	Transcription ModelConfig              `yaml:"transcription"`
-	Hooks         HooksConfig              `yaml:"hooks"`
-	Webhooks      map[string]WebhookConfig `yaml:"webhooks"`
-	MCPServers    map[string]MCPConfig     `yaml:"mcp_servers"`
+	Hooks      HooksConfig              `yaml:"hooks"`
+	Webhooks   map[string]WebhookConfig `yaml:"webhooks"`
+	MCPServers map[string]MCPConfig     `yaml:"mcp_servers"`
 }
 
 // HooksConfig is `hooks:`, the commands that run around each tool call.
@@ -41,7 +40,6 @@ func (c *Config) unserved() []string {
 			keys = append(keys, key)
 		}
 	}
-	use("transcription", c.Transcription.Model != "")
 	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)
 	use("webhooks", len(c.Webhooks) > 0)
 	use("mcp_servers", len(c.MCPServers) > 0)

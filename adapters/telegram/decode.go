@@ -299,6 +299,7 @@ func attachments(m *tgbotapi.Message) []chat.File {
 	}
 	if d := m.Voice; d != nil {
 		add(d.FileID, "voice.ogg", d.MimeType, d.FileSize)
+		fs[len(fs)-1].Voice = true
 	}
 	if d := m.Video; d != nil {
 		add(d.FileID, orDefault(d.FileName, "video.mp4"), d.MimeType, d.FileSize)

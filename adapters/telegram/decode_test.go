@@ -219,7 +219,7 @@ func TestDecodeFiles(t *testing.T) {
 	}{
 		{`"photo":[{"file_id":"s","width":90,"height":90,"file_size":10},{"file_id":"l","width":900,"height":900,"file_size":99}]`, chat.File{ID: "l", Name: "photo.jpg", MIME: "image/jpeg", Size: 99}},
 		{`"document":{"file_id":"d","file_name":"a/b\n.txt","mime_type":"text/plain","file_size":3}`, chat.File{ID: "d", Name: "a/b .txt", MIME: "text/plain", Size: 3}},
-		{`"voice":{"file_id":"v","duration":1,"mime_type":"audio/ogg","file_size":3}`, chat.File{ID: "v", Name: "voice.ogg", MIME: "audio/ogg", Size: 3}},
+		{`"voice":{"file_id":"v","duration":1,"mime_type":"audio/ogg","file_size":3}`, chat.File{ID: "v", Name: "voice.ogg", MIME: "audio/ogg", Size: 3, Voice: true}},
 		{`"video_note":{"file_id":"n","duration":1,"length":1}`, chat.File{ID: "n", Name: "video.mp4", MIME: "video/mp4"}},
 	} {
 		m := event(t, adapter(t), direct(`"media_group_id":"G","caption":"before",`+tc.body)).(chat.MessageReceived)

@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"parley/adapters/adaptertest/faketelegram"
+	"parley/agentcore/provider/providertest"
 	"parley/gateway/chat"
 )
 
@@ -173,6 +174,8 @@ func (p *telegramSpot) say(s saying) string {
 			panic(err)
 		}
 		in.File = &faketelegram.File{Kind: "photo", Data: b.Bytes()}
+	case s.voice != "":
+		in.File = &faketelegram.File{Kind: "voice", MIME: "audio/ogg", Data: []byte(providertest.Recording(s.voice))}
 	case s.doc != "":
 		in.File = &faketelegram.File{Name: s.doc, MIME: "text/plain", Data: []byte("what is in the file")}
 	}

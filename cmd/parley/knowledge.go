@@ -8,11 +8,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore/llm"
 	"parley/agentcore/memory"
 	"parley/agentcore/prompt"
 	"parley/agentcore/provider"
 	"parley/agentcore/provider/embeddings"
+	"parley/agentcore/provider/transcription"
 	"parley/config"
+	"parley/gateway"
 )
 
 // newRecaller makes what brings back the past. An embeddings model that cannot be
@@ -23,10 +26,8 @@ func newRecaller(w wiring) *memory.Recaller {
 	if model == "" {
 		return memory.NewRecaller(deps)
 	}
-	name, _ := model.Split()
-	p := w.config.Providers[name]
-	mode := provider.Resolve(name, p)
-	if p.Off(name) || mode == provider.Demo || mode == provider.AnthropicMessages {
+	p, ok := endpoint(w.config, model)
+	if !ok {
 		w.log.Warn("embeddings are off: the provider has no key, or no such endpoint", zap.String("model", string(model)))
 		return memory.NewRecaller(deps)
 	}
@@ -37,6 +38,34 @@ func newRecaller(w wiring) *memory.Recaller {
 	}
 	deps.Embedder, deps.Model = c, model
 	return memory.NewRecaller(deps)
+}
+
+// endpoint is where a side model is asked that speaks OpenAI's API beside its chats; ok
+// is false if its provider has none.
+func endpoint(c *config.Config, model llm.ModelID) (p provider.Config, ok bool) {
+	name, _ := model.Split()
+	p = c.Providers[name]
+	mode := provider.Resolve(name, p)
+	return p, !p.Off(name) && mode != provider.Demo && mode != provider.AnthropicMessages
+}
+
+// transcriber writes voice notes down; nil if no model is named that can be asked.
+func (w wiring) transcriber() gateway.Transcriber {
+	model := w.config.Transcription.Model
+	if model == "" {
+		return nil
+	}
+	p, ok := endpoint(w.config, model)
+	if !ok {
+		w.log.Warn("transcription is off: the provider has no key, or no such endpoint", zap.String("model", string(model)))
+		return nil
+	}
+	c, err := transcription.New(transcription.Config{BaseURL: p.BaseURL, APIKey: p.APIKey, Model: model})
+	if err != nil {
+		w.log.Warn("transcription is off", zap.Error(err))
+		return nil
+	}
+	return c
 }
 
 // workspace is the folder that commands run in.

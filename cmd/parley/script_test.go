@@ -36,7 +36,7 @@ package main
 //
 // People:
 //
-//	say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-photo] [-times N] TEXT
+//	say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-voice SAID] [-photo] [-times N] TEXT
 //	                         write a message, which is $message
 //	edit PLACE ID TEXT       change it
 //	remove PLACE ID          remove a message, the bot's too

@@ -147,7 +147,7 @@ func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
 		Store: w.db, Agent: p.agent, Adapters: adapters, Metrics: p.metrics, Log: w.log,
 		Model: w.config.Model, CheckModel: w.models.Check, Facts: w.models.Facts,
 		CompressAt: w.config.Compression.GatewayThreshold, MaxTurns: w.config.Agent.MaxTurns, Now: time.Now,
-		Workspace: space,
+		Workspace: space, Transcriber: w.transcriber(),
 	})
 	return err
 }

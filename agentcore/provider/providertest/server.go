@@ -110,6 +110,7 @@ func Start(o Options) (*Server, error) {
 	mux.HandleFunc("POST /v1/chat/completions", s.speak(chatAPI{}))
 	mux.HandleFunc("POST /v1/responses", s.speak(responsesAPI{}))
 	mux.HandleFunc("POST /v1/messages", s.speak(messagesAPI{}))
+	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribe)
 	mux.HandleFunc("GET /v1/models", s.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNotFound, problem(&refusal{message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}))
