@@ -37,6 +37,8 @@ type job struct {
 	// consent first.
 	refused *outcome
 	ask     string
+	// pattern is what a lasting consent would cover; empty: this call only.
+	pattern string
 }
 
 // outcome is how a call ended.
@@ -209,7 +211,7 @@ func (t *turn) job(r *record.ToolRun) job {
 	case tool.Deny:
 		j.refused = &outcome{text: "Not allowed: " + ruling.Reason + ". Do not try to reach the same end otherwise.", word: "denied"}
 	case tool.Ask:
-		t.consent(&j, ruling.Reason)
+		t.consent(&j, ruling)
 	case tool.Allow:
 	}
 	return j

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/tool"
 	"parley/store/record"
 )
 
@@ -30,14 +31,14 @@ func (DenyAsker) Ask(ctx context.Context, q record.Approval) (record.Approval, e
 
 // consent looks up what people decided about a call, or says that they are to be
 // asked.
-func (t *turn) consent(j *job, reason string) {
+func (t *turn) consent(j *job, r tool.Ruling) {
 	if text := shown(j.call); len([]rune(text)) > questionLimit {
 		j.refused = failure("This call needs a person's consent, but it is too long to be shown to one (%d characters at most). Make it shorter.", questionLimit)
 		return
 	}
 	a, asked := t.decided[j.call.ID]
 	if !asked {
-		j.ask = reason
+		j.ask, j.pattern = r.Reason, r.Pattern
 		return
 	}
 	const silence = " Do not send it again, rephrase it or reach the same end in another way; say what you would need, or go on without it."
@@ -68,6 +69,7 @@ func (t *turn) approving(ctx context.Context) (record.TurnState, error) {
 	a, err := t.req.Asker.Ask(ctx, record.Approval{
 		ID: record.ApprovalID(record.NewID()), Conversation: t.row.Conversation, Turn: t.row.ID, CallID: j.call.ID, Kind: record.AskApproval,
 		Question: question(j), State: record.ApprovalOpen, Asked: t.row.Person, ExpiresAt: now.Add(t.a.deps.ApprovalTimeout), CreatedAt: now,
+		Tool: j.call.Name, Pattern: j.pattern,
 	})
 	if err != nil {
 		return t.broken(ctx, err)
@@ -76,14 +78,24 @@ func (t *turn) approving(ctx context.Context) (record.TurnState, error) {
 	return record.TurnActing, nil
 }
 
-// question shows exactly what would run, as data that cannot leave its frame.
+// question shows exactly what would run, and what a lasting consent would cover
+// where that is something else.
 func question(j job) string {
 	body := shown(j.call)
+	text := fmt.Sprintf("**Allow `%s`?** (%s)\n\n%s", j.call.Name, j.ask, fenced(body))
+	if covers := visible(j.pattern); covers != "" && covers != visible(j.call.Arguments) && !strings.Contains(body, covers) {
+		text += "\n\nFor longer than once it would cover:\n\n" + fenced(covers)
+	}
+	return text
+}
+
+// fenced shows a text as data that cannot leave its frame.
+func fenced(body string) string {
 	fence := "```"
 	for strings.Contains(body, fence) {
 		fence += "`"
 	}
-	return fmt.Sprintf("**Allow `%s`?** (%s)\n\n%s\n%s\n%s", j.call.Name, j.ask, fence, body, fence)
+	return fence + "\n" + body + "\n" + fence
 }
 
 // shown is a call's arguments for people: a single text as it is, anything else

@@ -72,8 +72,10 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 	m := chat.Outgoing{Key: "ask/" + string(q.ID), Text: q.Question}
 	switch q.Kind {
 	case record.AskApproval, record.AskSpending:
-		m.Buttons = askButtons(q.ID)
-		if l.NoButtons {
+		m.Buttons = consentButtons(q)
+		if l.NoButtons && q.Pattern != "" {
+			m.Text += "\n\nAnswer `/approve`, `/approve session` (exactly this, for the session) or `/deny`."
+		} else if l.NoButtons {
 			m.Text += "\n\nAnswer `/approve` or `/deny`."
 		}
 	case record.AskClarify:
@@ -85,13 +87,6 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 		}
 	}
 	return m
-}
-
-func askButtons(id record.ApprovalID) [][]chat.Button {
-	return [][]chat.Button{{
-		{Label: "Allow", Data: askData(id, "y"), Style: chat.Primary},
-		{Label: "Deny", Data: askData(id, "n"), Style: chat.Danger},
-	}}
 }
 
 // askPrefix begins the data of a question's buttons.
@@ -177,6 +172,13 @@ func outcomeLine(a record.Approval, by string) string {
 	}
 	switch a.State {
 	case record.ApprovalApproved:
+		switch record.GrantScope(a.Answer) {
+		case record.GrantSession:
+			return "✅ Allowed for this session" + who
+		case record.GrantAlways:
+			return "✅ Always allowed" + who
+		case record.GrantOnce:
+		}
 		return "✅ Allowed" + who
 	case record.ApprovalDenied:
 		return "🚫 Denied" + who
@@ -212,10 +214,11 @@ func (c *conversation) withdrawQuestions(ctx context.Context) {
 	}
 }
 
-// mayDecide says whether a person may answer a question: the one who was asked,
-// or an admin; about money, only an admin.
+// mayDecide says whether a person may answer a question: the one who was asked, as
+// long as they may use parley at all, or an admin; about money, only an admin.
 func (c *conversation) mayDecide(ctx context.Context, q *question, p chat.Person) bool {
-	return (p == q.Asked && q.Kind != record.AskSpending) || c.roleOf(ctx, p).Admin()
+	role := c.roleOf(ctx, p)
+	return role.Admin() || role == record.RoleUser && p == q.Asked && q.Kind != record.AskSpending
 }
 
 // yesWords and noWords decide an approval when they are the whole text.
@@ -311,6 +314,12 @@ func (c *conversation) askPressed(ctx context.Context, it record.InboxItem, ev c
 		}
 	case choice == "y":
 		to = record.ApprovalApproved
+	case choice == string(record.GrantAlways) && !c.roleOf(ctx, ev.From.ID).Admin():
+		c.ack(ev, onlyAdminsAlways)
+		c.end(ctx, "a button pressed by one who may not", record.NoEffect{}, nil, it)
+		return
+	case q.Pattern != "" && (choice == string(record.GrantSession) || choice == string(record.GrantAlways)):
+		to, answer = record.ApprovalApproved, choice
 	}
 	if c.decide(ctx, q, to, ev.From, answer) {
 		c.ack(ev, "")

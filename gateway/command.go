@@ -62,7 +62,7 @@ var commands = table(
 	command{name: "model", args: "[provider/model | auto]", help: "show or change the model", who: adminsOnly, run: (*conversation).cmdModel},
 	command{name: "verbose", args: "[off | new | all]", help: "how much of the tools' work to show", who: everybody, run: (*conversation).cmdVerbose},
 	command{name: "reasoning", args: "[show | hide]", help: "show or hide the model's thinking", who: everybody, run: (*conversation).cmdReasoning},
-	command{name: "approve", help: "allow what is being asked", who: everybody, urgent: true, run: (*conversation).cmdApprove},
+	command{name: "approve", args: "[session | always | list | revoke N]", help: "allow what is asked; list or end what is allowed for longer", who: everybody, urgent: true, run: (*conversation).cmdApprove},
 	command{name: "deny", help: "refuse what is being asked", who: everybody, urgent: true, run: (*conversation).cmdDeny},
 	command{name: "why", help: "reply to a message: why it was or was not answered", who: everybody, run: (*conversation).cmdWhy},
 	command{name: "whoami", help: "your id and role", who: everybody, run: (*conversation).cmdWhoami},

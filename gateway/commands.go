@@ -412,32 +412,6 @@ func (c *conversation) cmdReasoning(ctx context.Context, in invocation) {
 	}
 }
 
-func (c *conversation) cmdApprove(ctx context.Context, in invocation) {
-	c.decideOldest(ctx, in, record.ApprovalApproved)
-}
-
-func (c *conversation) cmdDeny(ctx context.Context, in invocation) {
-	c.decideOldest(ctx, in, record.ApprovalDenied)
-}
-
-// decideOldest answers the oldest open approval.
-func (c *conversation) decideOldest(ctx context.Context, in invocation, to record.ApprovalState) {
-	for _, q := range c.oldestFirst() {
-		if q.Kind == record.AskClarify {
-			continue
-		}
-		if !c.mayDecide(ctx, q, in.from.From.ID) {
-			c.answer(ctx, in, "Only the person who was asked, or an admin, may answer.", record.NoEffect{})
-			return
-		}
-		if c.decide(ctx, q, to, in.from.From, "") {
-			c.end(ctx, "answered a question", record.NoEffect{}, nil, in.item)
-		}
-		return
-	}
-	c.answer(ctx, in, "Nothing is waiting to be allowed.", record.NoEffect{})
-}
-
 func (c *conversation) cmdWhoami(ctx context.Context, in invocation) {
 	u := in.from.From
 	role := string(in.role)

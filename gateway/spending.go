@@ -52,7 +52,7 @@ func (c *conversation) cmdSpending(ctx context.Context, in invocation) {
 		c.end(ctx, "nothing to decide any more", record.NoEffect{}, nil, in.item)
 		return
 	}
-	c.answer(ctx, in, q.Question+"\n\nIt is about a message of "+inert(string(q.Asked))+" in another chat.", record.NoEffect{}, askButtons(q.ID)...)
+	c.answer(ctx, in, q.Question+"\n\nIt is about a message of "+inert(string(q.Asked))+" in another chat.", record.NoEffect{}, consentButtons(q)...)
 }
 
 // decideElsewhere decides another conversation's question about money, and tells it.

@@ -119,10 +119,12 @@ type (
 	// Approvals keeps the open questions.
 	Approvals interface {
 		// OpenApproval writes a question and its card, or returns the one that
-		// already stands for the turn and call.
+		// already stands for the turn and call. One that a grant answers comes back
+		// approved.
 		OpenApproval(ctx context.Context, f record.Fence, a record.Approval, card record.Delivery) (record.Approval, record.Delivery, error)
 		// DecideApproval changes an open question once; ok is false if it was no
-		// longer open, and the row says what it is.
+		// longer open, and the row says what it is. An approval whose answer is a
+		// record.GrantScope leaves a grant.
 		DecideApproval(ctx context.Context, f record.Fence, id record.ApprovalID, to record.ApprovalState, by chat.Person, answer string) (a record.Approval, ok bool, err error)
 		// DecideSpending changes an open question about money of whichever conversation,
 		// for an admin who decides elsewhere, and returns it as it is then with the
@@ -130,6 +132,8 @@ type (
 		DecideSpending(ctx context.Context, id record.ApprovalID, to record.ApprovalState, by chat.Person) (record.Approval, record.Conversation, error)
 		// ApprovalCard returns a question and its card.
 		ApprovalCard(ctx context.Context, id record.ApprovalID) (record.Approval, record.Delivery, error)
+		// Grants lists the consents of a conversation that hold now, the oldest first.
+		Grants(ctx context.Context, c record.ConversationID) ([]record.Grant, error)
 	}
 
 	// Lineage is read by commands.

@@ -12,11 +12,11 @@ import (
 
 // approvalColumns are those of an approval a, in scanApproval's order.
 const approvalColumns = `a.id, a.conversation_id, a.turn_id, a.call_id, a.kind, a.question, a.options, a.state, a.asked, a.decided_by, a.answer,
-	a.expires_at, a.created_at`
+	a.tool, a.pattern, a.expires_at, a.created_at`
 
 func scanApproval(row pgx.Row) (a record.Approval, err error) {
 	err = row.Scan(&a.ID, &a.Conversation, &a.Turn, &a.CallID, &a.Kind, &a.Question, &a.Options, &a.State, &a.Asked, &a.DecidedBy, &a.Answer,
-		&a.ExpiresAt, &a.CreatedAt)
+		&a.Tool, &a.Pattern, &a.ExpiresAt, &a.CreatedAt)
 	return a, err
 }
 
@@ -25,7 +25,8 @@ const cardOf = `SELECT ` + deliveryColumns + ` FROM deliveries d WHERE d.approva
 
 // OpenApproval writes a question and its card, or returns those that already stand
 // for the turn and call, open or decided: a question is asked once, across
-// restarts. The card is empty if it was never written.
+// restarts. The card is empty if it was never written. A question that a grant
+// answers is written as approved, with the grant, and without a card.
 func (db *DB) OpenApproval(ctx context.Context, f record.Fence, a record.Approval, card record.Delivery) (record.Approval, record.Delivery, error) {
 	if a.ID == "" {
 		a.ID = record.ApprovalID(record.NewID())
@@ -35,14 +36,19 @@ func (db *DB) OpenApproval(ctx context.Context, f record.Fence, a record.Approva
 	var stood *record.Delivery
 	err := db.write(ctx, "open approval", f, func(b *pgx.Batch) {
 		b.Queue(`
-			INSERT INTO approvals (id, conversation_id, turn_id, call_id, kind, question, options, state, asked, expires_at)
-			SELECT $1, conversation_id, id, $4, $5, $6, $7, 'open', $8, $9 FROM turns WHERE id = $3 AND conversation_id = $2 AND ended_at IS NULL
+			WITH standing AS (`+standingGrant+`)
+			INSERT INTO approvals (id, conversation_id, turn_id, call_id, kind, question, options, asked, expires_at, tool, pattern,
+				state, decided_by, decided_at, grant_id)
+			SELECT $6, t.conversation_id, t.id, $7, $8, $9, $10, $1, $11, $3, $4,
+				CASE WHEN g.id IS NULL THEN 'open' ELSE 'approved' END, coalesce(g.granted_by, ''), CASE WHEN g.id IS NOT NULL THEN now() END, g.id
+			FROM turns t LEFT JOIN standing g ON true WHERE t.id = $5 AND t.conversation_id = $2 AND t.ended_at IS NULL
 			ON CONFLICT (turn_id, md5(call_id)) DO NOTHING`,
-			a.ID, f.Conversation, a.Turn, text(a.CallID), a.Kind, text(a.Question), jsonList(a.Options), text(a.Asked), a.ExpiresAt)
+			text(a.Asked), f.Conversation, text(a.Tool), text(a.Pattern), a.Turn,
+			a.ID, text(a.CallID), a.Kind, text(a.Question), jsonList(a.Options), a.ExpiresAt)
 		b.Queue(`SELECT check_found(count(*)) FROM approvals a WHERE a.turn_id = $1 AND md5(a.call_id) = md5($2)`, a.Turn, text(a.CallID))
 		b.Queue(`INSERT INTO deliveries (id, conversation_id, turn_id, kind, part, idempotency_key, account, chat, thread, content, state,
 				platform_message_id, marked, approval_id, attempts, error)
-			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, id, $15, $16 FROM approvals WHERE id = $14`, deliveryArgs(f, card)...)
+			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, id, $15, $16 FROM approvals WHERE id = $14 AND state = 'open'`, deliveryArgs(f, card)...)
 		const of = `(SELECT id FROM approvals WHERE turn_id = $1 AND md5(call_id) = md5($2))`
 		b.Queue(`SELECT `+approvalColumns+` FROM approvals a WHERE a.id = `+of, a.Turn, text(a.CallID)).QueryRow(one(&standing, scanApproval))
 		b.Queue(`SELECT `+deliveryColumns+` FROM deliveries d WHERE d.approval_id = `+of+` AND d.kind = 'card' ORDER BY d.seq DESC LIMIT 1`,
@@ -54,8 +60,8 @@ func (db *DB) OpenApproval(ctx context.Context, f record.Fence, a record.Approva
 	return standing, *stood, nil
 }
 
-// DecideApproval changes an open question once; ok is false if it was not open any
-// more, or if its time had passed (then it is expired now), and the row says what
+// DecideApproval changes an open question once, and an approval whose answer is a
+// scope leaves a grant; ok is false if it was not open any more, or if its time had passed (then it is expired now), and the row says what
 // it is.
 func (db *DB) DecideApproval(ctx context.Context, f record.Fence, id record.ApprovalID, to record.ApprovalState, by chat.Person, answer string) (a record.Approval, ok bool, err error) {
 	if to == record.ApprovalOpen {
@@ -70,6 +76,7 @@ func (db *DB) DecideApproval(ctx context.Context, f record.Fence, id record.Appr
 			WHERE a.id = l.id AND a.conversation_id = $2 AND a.state = 'open'
 			RETURNING `+approvalColumns, id, f.Conversation, string(to), text(by), text(answer)).Query(maybe(&changed, scanApproval))
 		b.Queue(`SELECT check_found(count(*)) FROM approvals WHERE id = $1 AND conversation_id = $2`, id, f.Conversation)
+		queueGrant(b, id)
 		b.Queue(`SELECT `+approvalColumns+` FROM approvals a WHERE a.id = $1`, id).QueryRow(one(&a, scanApproval))
 	})
 	return a, err == nil && changed != nil && changed.State == to, err

@@ -52,7 +52,7 @@ func (db *DB) LastEdit(ctx context.Context, c record.ConversationID, m chat.Mess
 
 func known(e record.Effect) bool {
 	switch e.(type) {
-	case nil, record.NoEffect, record.BeginRoot, record.MoveTo, record.Fork, record.SetTitle, record.Rewrite, record.Withdraw, record.SetModel, record.SetVerbose, record.ShowReasoning:
+	case nil, record.NoEffect, record.BeginRoot, record.MoveTo, record.Fork, record.SetTitle, record.Rewrite, record.Withdraw, record.SetModel, record.SetVerbose, record.ShowReasoning, record.RevokeGrant:
 		return true
 	}
 	return false
@@ -66,6 +66,8 @@ func queueEffect(b *pgx.Batch, f record.Fence, e record.Effect) {
 		queueMove(b, f, e)
 	case record.Fork:
 		queueFork(b, f, e)
+	case record.RevokeGrant:
+		queueRevoke(b, f, e)
 	case record.SetTitle:
 		b.Queue(`UPDATE sessions SET title = $2 WHERE id = (SELECT session_id FROM conversations WHERE id = $1)`, f.Conversation, text(e.Title))
 	case record.Rewrite:

@@ -106,9 +106,9 @@ func (w *crashWorld) at(n int) spot {
 	w.watchers.Go(func() {
 		_ = p.wait(w.watching, func() bool { // ends with the world
 			for _, m := range p.messages() {
-				if m.has("Allow") && !pressed[m.id] {
+				if m.has("Allow once") && !pressed[m.id] {
 					pressed[m.id] = true
-					p.press(m.id, "Allow")
+					p.press(m.id, "Allow once")
 				}
 			}
 			return false

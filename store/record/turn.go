@@ -157,10 +157,13 @@ type Approval struct {
 	// Asked is who may answer, besides admins.
 	Asked     chat.Person
 	DecidedBy chat.Person
-	// Answer is the chosen option or the free text.
-	Answer    string
-	ExpiresAt time.Time
-	CreatedAt time.Time
+	// Answer is the chosen option or the free text; of an approval, its GrantScope.
+	Answer string
+	// Tool and Pattern are what a lasting consent covers; without a Pattern there can
+	// be none.
+	Tool, Pattern string
+	ExpiresAt     time.Time
+	CreatedAt     time.Time
 }
 
 // ApprovalKind tells the two questions apart.

@@ -41,7 +41,7 @@ func TestSafe(t *testing.T) {
 		"ls", "ls -la sub", "pwd", "cat a.txt", "cat ./a.txt | head -n 3", "wc -l *.txt", "grep -n 'rm -rf /' a.txt", `echo 'rm -rf /'`,
 		`echo '${VAR:-rm}'`, "cat <<'EOF'\n$(rm -rf /)\nEOF", `printf '%s\n' "mkfs.ext4 /dev/sda"`, "sort a.txt | uniq -c", "ls 2>/dev/null", "ls 2>&1 | wc -l",
 		"(cd sub && ls)", "find . -name '*.go'", "find sub -type f", "date +%s", "timeout 5 ls", "command ls", "nice cat a.txt", "cat $HOME/a.txt", `cat "$PWD/a.txt"`,
-		"test -f a.txt && echo yes || echo no", "{ ls; pwd; }", "cat " + p.Folder + "/a.txt", "l\\s", `"l"'s'`, "echo hi # rm -rf /", "diff a.txt a.txt", "tr a-z A-Z < a.txt",
+		"test -f a.txt && echo yes || echo no", "[ -f a.txt ]", "{ ls; pwd; }", "cat " + p.Folder + "/a.txt", "l\\s", `"l"'s'`, "echo hi # rm -rf /", "diff a.txt a.txt", "tr a-z A-Z < a.txt",
 		"ls missing", "jq .name a.txt", "sha256sum a.txt",
 	} {
 		if got := Judge(line, p); got.Danger != tool.Safe {

@@ -143,8 +143,10 @@ func special(lit string) (wild, braces bool) {
 		switch lit[i] {
 		case '\\':
 			i++
-		case '*', '?', '[':
+		case '*', '?':
 			wild = true
+		case '[':
+			wild = wild || strings.IndexByte(lit[i:], ']') > 0
 		case '{':
 			braces = braces || strings.ContainsAny(lit[i:], ",.")
 		}
