@@ -122,8 +122,8 @@ func checkResults(t *testing.T, b *bench) {
 	}
 }
 
-// damaged is how many damaged histories each mode is asked with: 10,000 in all.
-const damaged = 3334
+// damaged is how many damaged histories each mode is asked with.
+const damaged = 10_000
 
 // checkDamaged makes requests of whatever rows a store may hold: none is refused, and
 // nothing that a person said is missing (PRV-015, PRV-018, PRV-020, PRV-021, PRV-029,

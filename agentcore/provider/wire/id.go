@@ -26,7 +26,9 @@ type IDs struct {
 }
 
 // NewIDs makes the ids of one request.
-func NewIDs(rule IDRule) *IDs { return &IDs{rule: rule, used: map[string]bool{}, open: map[string][]string{}} }
+func NewIDs(rule IDRule) *IDs {
+	return &IDs{rule: rule, used: map[string]bool{}, open: map[string][]string{}}
+}
 
 // Turn begins an assistant message.
 func (w *IDs) Turn() { clear(w.open) }
