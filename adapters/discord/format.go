@@ -160,11 +160,14 @@ func (r *renderer) heading(n *ast.Heading) []line {
 // language keeps what Discord takes for the name of a language.
 var language = regexp.MustCompile(`[^A-Za-z0-9_+.#-]`)
 
+// fences are what would end a block of code.
+var fences = regexp.MustCompile("`{3,}")
+
 func fence(code, info string) []line {
 	if code == "" {
 		return nil
 	}
-	code = strings.ReplaceAll(code, "```", "`"+gap+"`"+gap+"`")
+	code = fences.ReplaceAllStringFunc(code, func(s string) string { return strings.Join(strings.Split(s, ""), gap) })
 	out := []line{{"```" + language.ReplaceAllString(info, ""), true}}
 	for t := range strings.SplitSeq(code, "\n") {
 		out = append(out, line{t, true})
@@ -375,6 +378,10 @@ func rawTag(raw string) string {
 // address makes a link's address harmless inside angle brackets and round ones.
 var address = strings.NewReplacer(" ", "%20", "<", "%3C", ">", "%3E", "(", "%28", ")", "%29", `\`, "%5C", "\n", "", "@everyone", "%40everyone", "@here", "%40here")
 
+// linkText is what may stand in the brackets of a link: pairs of brackets, escaped or
+// not, and no code.
+var linkText = regexp.MustCompile("^(?:\\[[^\\[\\]`\n]*\\]|[^\\[\\]`\n])+$")
+
 // link draws a link whose text is markup already. Addresses that Discord does not
 // make links of stay readable; so does the address behind a text that would end its
 // brackets early or looks like an address itself.
@@ -390,7 +397,7 @@ func link(text, to string) string {
 		return ""
 	case known && (text == "" || text == escape.Replace(to)):
 		return angle
-	case known && !strings.ContainsAny(text, "`\n") && !strings.Contains(text, `\[`) && !strings.Contains(text, `\]`) && !strings.Contains(text, `://`) && !strings.Contains(text, "]("):
+	case known && linkText.MatchString(text) && !strings.Contains(text, `://`):
 		return "[" + text + "](" + angle + ")"
 	case known:
 		return text + " (" + angle + ")"

@@ -137,14 +137,14 @@ func (r *reader) quote(s string, c place) int {
 }
 
 func (r *reader) heading(s string, c place) int {
-	style, m := "heading", headingPattern.FindStringSubmatch(s)
+	style, m := []string{"heading", "bold"}, headingPattern.FindStringSubmatch(s)
 	if m == nil {
-		style = "small"
+		style = []string{"small"}
 		if m = smallPattern.FindStringSubmatch(s); m == nil {
 			return 0
 		}
 	}
-	inner := c.in(style)
+	inner := c.in(style...)
 	inner.start = false
 	r.read(m[len(m)-1], inner)
 	r.put("\n", c)
@@ -224,7 +224,7 @@ func (r *reader) reference(s string, c place) int {
 var (
 	anglePattern = regexp.MustCompile(`^<(https?://[^ >\n]+)>`)
 	barePattern  = regexp.MustCompile(`^https?://[^\s<]+[^<.,:;"')\]\s]`)
-	linkPattern  = regexp.MustCompile(`^\[((?:\\.|[^\]\[\\])+)\]\(<?(https?://[^\s)>]+)>?\)`)
+	linkPattern  = regexp.MustCompile(`^\[((?:\[[^\[\]]*\]|[^\[\]])+)\]\(<?(https?://[^\s)>]+)>?\)`)
 )
 
 func (r *reader) address(s string, c place) int {
