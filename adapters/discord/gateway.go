@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -130,36 +129,32 @@ func (l *connection) dialer(ctx context.Context) *websocket.Dialer {
 	}
 }
 
-// guard bounds silence on a connection. Once it is dead nothing is written any more:
-// the library's close frame with 1000 would end the session that is to be resumed.
+// guard bounds silence on a connection, and ends it without the library's close
+// frame, whose 1000 would end the session that is to be resumed.
 type guard struct {
 	net.Conn
 	idle time.Duration
 	stop func() bool
-	dead atomic.Bool
 }
 
-func (g *guard) kill() {
-	g.dead.Store(true)
-	_ = g.Conn.Close()
-}
+func (g *guard) kill() { _ = g.Conn.Close() }
 
 // Read implements net.Conn.
 func (g *guard) Read(p []byte) (int, error) {
 	if err := g.Conn.SetReadDeadline(time.Now().Add(g.idle)); err != nil {
-		g.dead.Store(true)
 		return 0, err
 	}
-	n, err := g.Conn.Read(p)
-	if err != nil {
-		g.dead.Store(true)
-	}
-	return n, err
+	return g.Conn.Read(p)
 }
+
+// closeFrame is the first byte of a close frame. The library writes each frame at
+// once.
+const closeFrame = 0x88
 
 // Write implements net.Conn.
 func (g *guard) Write(p []byte) (int, error) {
-	if g.dead.Load() {
+	if len(p) > 0 && p[0] == closeFrame {
+		g.kill()
 		return 0, net.ErrClosed
 	}
 	if err := g.Conn.SetWriteDeadline(time.Now().Add(openLimit)); err != nil {

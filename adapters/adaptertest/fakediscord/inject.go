@@ -3,6 +3,7 @@ package fakediscord
 import (
 	"regexp"
 	"slices"
+	"time"
 )
 
 // mentionPattern finds mentions of people and roles as they are written.
@@ -108,4 +109,11 @@ func (s *Server) tell(c *channel, event string, m *Message) {
 		}
 		x.send(event, o)
 	})
+}
+
+// Advance makes all ids from now on later by d, as if so much time had passed.
+func (s *Server) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
 }

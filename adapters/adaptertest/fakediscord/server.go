@@ -22,6 +22,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	lastID   int64
+	ahead    time.Duration
 	world    world
 	gateway  gateway
 	limiter  limiter
@@ -170,7 +171,7 @@ const epoch = 1420070400000
 
 // snowflake makes an id that is later than all before it. The lock must be held.
 func (s *Server) snowflake() string {
-	id := (s.opt.now().UnixMilli() - epoch) << 22
+	id := (s.opt.now().Add(s.ahead).UnixMilli() - epoch) << 22
 	if id <= s.lastID {
 		id = s.lastID + 1
 	}
