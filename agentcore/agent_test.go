@@ -343,6 +343,19 @@ func TestEmptyAnswers(t *testing.T) { // PRV-035
 	}
 }
 
+// A message that the model closed without a word is an answer: the person sees that, and
+// nobody is asked again.
+func TestASilenceThatWasMeant(t *testing.T) {
+	b := newBench(t, nil, agentcoretest.Play(llm.Finished{Reason: llm.FinishSilent}))
+	res := b.run(t.Context())
+	if res.State != record.TurnDone || !strings.Contains(res.Text, "nothing to say") || len(b.model.Requests()) != 1 {
+		t.Errorf("%+v after %d calls", res, len(b.model.Requests()))
+	}
+	if got := b.rows(); got != "user, assistant/notice" {
+		t.Error(got)
+	}
+}
+
 func TestAnswerCutAtTheOutputLimit(t *testing.T) {
 	b := newBench(t, nil, agentcoretest.Cut("one two "), agentcoretest.Say("three"))
 	if res := b.run(t.Context()); res.Text != "one two three" || b.rows() != "user, assistant" {

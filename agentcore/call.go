@@ -26,6 +26,7 @@ const (
 const (
 	continueNote = "[Your answer was cut off at the output limit. Continue exactly where it stopped, without repeating anything.]"
 	cutCallNote  = "Your last tool call was cut off at the output limit and was not run. Send it again in smaller pieces."
+	silent       = "*(The model has nothing to say to this.)*"
 	cutMark      = "\n\n*(The answer was cut off at the model's output limit.)*"
 )
 
@@ -244,8 +245,14 @@ func (t *turn) cutText(text string, u llm.Usage) (record.TurnState, error) {
 // heardNothing asks once more after an answer with neither text nor call; the
 // provider has tried again already (PRV-035).
 func (t *turn) heardNothing(resp llm.Response) (record.TurnState, error) {
-	if resp.Finish == llm.FinishFilter {
+	switch resp.Finish {
+	case llm.FinishFilter:
 		return record.TurnFailed, &llm.Error{Kind: llm.KindFiltered, Model: resp.Model}
+	case llm.FinishSilent:
+		t.notice(silent)
+		t.end.Text = silent
+		return record.TurnDone, nil
+	default: // nothing was meant by it
 	}
 	t.answer.empty++
 	if t.answer.empty > 1 {

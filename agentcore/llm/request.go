@@ -104,6 +104,8 @@ const (
 	FinishToolCalls FinishReason = "tool_calls"
 	FinishLength    FinishReason = "length"
 	FinishFilter    FinishReason = "content_filter"
+	// FinishSilent is a message that is complete and says nothing, on purpose.
+	FinishSilent FinishReason = "silent"
 )
 
 // Usage counts tokens as the provider reported them. Input includes what was

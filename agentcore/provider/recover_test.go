@@ -118,6 +118,7 @@ func TestRecoveryTable(t *testing.T) {
 		{"always empty", []step{{}}, chain, []string{"a/m@0s", "a/m@2s", "a/m@6s", "a/m@14s", "b/m@14s"}, ""},
 		{"announced calls that do not come (PRV-035)", []step{{text: "I will", finish: llm.FinishToolCalls}, good}, nil, []string{"a/m@0s", "a/m@2s"}, ""},
 		{"refusal without text is an answer (PRV-009)", []step{{finish: llm.FinishFilter}}, chain, []string{"a/m@0s"}, ""},
+		{"a silence that was meant is an answer", []step{{finish: llm.FinishSilent}}, chain, []string{"a/m@0s"}, ""},
 		{"overflow is returned", []step{fail(llm.KindOverflow)}, chain, []string{"a/m@0s"}, llm.KindOverflow},
 		{"malformed is returned", []step{fail(llm.KindMalformed)}, chain, []string{"a/m@0s"}, llm.KindMalformed},
 		{"unknown is returned", []step{fail(llm.KindUnknown)}, chain, []string{"a/m@0s"}, llm.KindUnknown},

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"encoding/json"
+	"slices"
 
 	"parley/agentcore/llm"
 	"parley/agentcore/provider/wire"
@@ -238,10 +239,20 @@ func (f *fold) End(bool) ([]llm.Event, error) {
 	if raw := layout.Encode(); raw != nil {
 		f.events = append(f.events, llm.ReasoningItem{Raw: raw, Issuer: string(f.model)})
 	}
-	if f.finish == "" {
+	switch {
+	case f.finish != "":
+	case f.silent():
+		f.finish = llm.FinishSilent
+	default:
 		f.finish = llm.FinishStop
 	}
 	return append(f.events, llm.Finished{Reason: f.finish, Usage: f.usage, Model: f.model}), nil
+}
+
+// silent says that the model closed a message without a word in it, which is an
+// answer. One that only thought has none.
+func (f *fold) silent() bool {
+	return !f.said && slices.ContainsFunc(f.slots, func(s *slot) bool { return s.kind == kindMessage && s.done && s.phase != "commentary" })
 }
 
 // settle shows what was held back of a call: one that never got a name, and {} for

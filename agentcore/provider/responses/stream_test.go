@@ -67,6 +67,8 @@ func TestAnswers(t *testing.T) {
 		{"PRV-009 a refusal", []string{`{"type":"response.refusal.delta","output_index":0,"delta":"no"}`, completed}, "no", nil, llm.FinishStop},
 		{"an item that did not come in pieces", []string{`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, completed}, "one\n\ntwo", nil, llm.FinishStop},
 		{"an item of which a piece came", []string{text("on"), `{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, completed}, "one\n\ntwo", nil, llm.FinishStop},
+		{"a message that says nothing", []string{strings.Replace(completed, "[]", `[{"id":"m","type":"message","role":"assistant","status":"completed","content":[]}]`, 1)}, "", nil, llm.FinishSilent},
+		{"thinking alone", []string{strings.Replace(completed, "[]", `[{"id":"r","type":"reasoning","encrypted_content":"x","summary":[]}]`, 1)}, "", nil, llm.FinishStop},
 		{"only the end", []string{strings.Replace(completed, "[]", "["+message+"]", 1)}, "one\n\ntwo", nil, llm.FinishStop},
 		{"the end repeats what came", []string{text("one"), `{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, strings.Replace(completed, "[]", "["+message+"]", 1)}, "one\n\ntwo", nil, llm.FinishStop},
 		{"the end numbers its items otherwise", []string{`{"type":"response.output_item.done","output_index":0,"item":{"id":"r","type":"reasoning","summary":[]}}`,
