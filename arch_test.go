@@ -49,6 +49,7 @@ var imports = []struct {
 	{"agentcore/tool/terminal", "agentcore/tool agentcore/tool/shell agentcore/llm config/secret"},
 	{"agentcore/tool/*", "agentcore/tool agentcore/llm config/secret"},
 	{"agentcore/spending", "agentcore/llm store/record"},
+	{"agentcore/picture", "agentcore/llm"},
 	{"agentcore/history agentcore/engine agentcore/prompt agentcore/memory agentcore/tool",
 		"agentcore/llm agentcore/history agentcore/spending store/record gateway/chat gateway/killpoint"},
 	{"agentcore", "agentcore/* store/record gateway/chat gateway/killpoint"},

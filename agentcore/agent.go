@@ -42,6 +42,8 @@ type Deps struct {
 	Todos    Todos
 	// Recall brings back what has left the window; nil: nothing does.
 	Recall Recaller
+	// Sight shows pictures to models.
+	Sight Sight
 	// Delegation bounds subagents; the zero value allows none.
 	Delegation DelegationConfig
 	// Skills are the owner's instructions for certain tasks.

@@ -128,7 +128,9 @@ func (t *turn) restartable(ctx context.Context) (context.Context, func()) {
 
 // request builds what the model is asked now.
 func (t *turn) request() *llm.Request {
-	msgs := history.Build(t.rows, t.historyOptions())
+	o := t.historyOptions()
+	o.Pictures = t.seen()
+	msgs := history.Build(t.rows, o)
 	req := &llm.Request{
 		Model: t.model, System: t.session.SystemPrompt, Messages: msgs, Tools: t.tools.Specs(), NoTools: t.last != "",
 		Ephemeral: t.notices(), CacheKey: string(t.session.ID),

@@ -37,7 +37,8 @@ func (t *turn) attach(ctx context.Context) {
 		return
 	}
 	t.attached = newest.Seq
-	beside := append(t.overheard(ctx), t.skills(said)...)
+	beside := append(t.overheard(ctx), t.described(ctx)...)
+	beside = append(beside, t.skills(said)...)
 	recalled, err := t.recalled(ctx, said)
 	if recalled != "" {
 		beside = append(beside, recalled)

@@ -37,7 +37,9 @@ type turn struct {
 	rows    []record.Message
 	runs    []record.ToolRun // the calls of the newest assistant message
 	decided map[string]record.Approval
-	tools   *tool.Set
+	// pictures are those that were read, by path; nil for what cannot be shown.
+	pictures map[string]*llm.Image
+	tools    *tool.Set
 
 	model                 llm.ModelID
 	facts                 llm.Facts

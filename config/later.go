@@ -44,7 +44,6 @@ func (c *Config) unserved() []string {
 	use("webhooks", len(c.Webhooks) > 0)
 	use("mcp_servers", len(c.MCPServers) > 0)
 	use("agent.iterations", c.source.said("agent.iterations"))
-	use("auxiliary.vision", c.Auxiliary.Vision.Model != "")
 	use("auxiliary.title", c.Auxiliary.Title.Model != "")
 	return keys
 }

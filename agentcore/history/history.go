@@ -9,6 +9,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,27 @@ type Options struct {
 	Shared bool
 	// Location is the zone in which times are written; nil: UTC.
 	Location *time.Location
+	// Pictures are shown behind the text of the rows that they came with, by their
+	// files' path; nil stands for one that cannot be shown.
+	Pictures map[string]*llm.Image
+}
+
+// unseen stands for a picture that cannot be shown.
+const unseen = "(The picture %q cannot be shown.)"
+
+// said is a user row: its text, and the pictures that came with it.
+func said(r *record.Message, o Options) llm.Message {
+	m := llm.Text(llm.User, userText(r, o))
+	for _, f := range r.Files {
+		switch i, wanted := o.Pictures[f.Path]; {
+		case !wanted:
+		case i == nil:
+			m.Parts = append(m.Parts, llm.Part{Text: fmt.Sprintf(unseen, inert(f.Path, 160))})
+		default:
+			m.Parts = append(m.Parts, llm.Part{Image: i})
+		}
+	}
+	return m
 }
 
 // The texts that Build puts where a request would not be legal otherwise.
@@ -49,7 +71,7 @@ func convert(rows []record.Message, o Options) []llm.Message {
 		r := &rows[i]
 		switch r.Role {
 		case llm.User:
-			msgs = append(msgs, llm.Text(llm.User, userText(r, o)))
+			msgs = append(msgs, said(r, o))
 		case llm.Assistant:
 			m := llm.Message{Role: llm.Assistant, ToolCalls: wireCalls(r.ToolCalls), Reasoning: r.Reasoning}
 			if s := clean(r.Content); strings.TrimSpace(s) != "" {

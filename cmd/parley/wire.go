@@ -233,6 +233,10 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Log: w.log, Now: time.Now,
 	}
+	deps.Sight = agentcore.Sight{Workspace: space, Book: w.book()}
+	if aux := w.config.Auxiliary.Vision; aux.Model != "" {
+		deps.Sight.Model, deps.Sight.ID = w.models.set.Chain(aux), aux.Model
+	}
 	if enabled("delegate_task") {
 		deps.Delegation = w.config.Delegation
 	}

@@ -104,7 +104,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Agent = newAgent(t, h, o, log)
+	h.Agent = newAgent(t, h, o, space, log)
 	var view gateway.Store = h.Store
 	if o.Wrap != nil {
 		view = o.Wrap(view)
@@ -126,7 +126,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	return h
 }
 
-func newAgent(t testing.TB, h *Harness, o Options, log *zap.Logger) *agentcore.Agent {
+func newAgent(t testing.TB, h *Harness, o Options, space tool.Workspace, log *zap.Logger) *agentcore.Agent {
 	t.Helper()
 	if o.Engine == (engine.Config{}) {
 		o.Engine = engine.DefaultConfig()
@@ -144,6 +144,7 @@ func newAgent(t testing.TB, h *Harness, o Options, log *zap.Logger) *agentcore.A
 	deps := agentcore.Deps{
 		Model: h.Model, DefaultModel: DefaultModel, Facts: facts(o.Window), Engine: eng, Tools: tools, Policy: o.Policy,
 		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Log: log, Now: time.Now,
+		Sight:  agentcore.Sight{Workspace: space},
 		Recall: memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}), Book: book,
 	}
 	if o.Agent != nil {

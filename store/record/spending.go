@@ -49,7 +49,7 @@ const (
 	ForCompression Purpose = "compression" // between turns
 	ForEmbedding   Purpose = "embedding"
 	ForTitle       Purpose = "title"
-	ForReading     Purpose = "reading" // a page, for a question about it
+	ForReading     Purpose = "reading" // a page for a question about it, or a picture
 )
 
 // UsageEntry is what a payer has used.
