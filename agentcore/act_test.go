@@ -440,3 +440,35 @@ func TestStallBreaksTheLoop(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// SEC-002, SEC-003: whatever tool brings a secret back, and whether it is known by its
+// value, by its shape or by its name, neither the model nor the history nor the chat
+// gets it. What a person answers is left as it is.
+func TestSecretsInResults(t *testing.T) {
+	const known, shaped, named, url = "opensesame-42", "sk_live_abcdefgh12345678", "DB_PASSWORD=correcthorse", "postgres://me:hunter22@db/x"
+	dirty := strings.Join([]string{known, shaped, named, url, "harmless"}, "\n")
+	leaky := func(name string, res tool.Result) tool.Tool {
+		return makeTool(name, tool.Spec{}, func(_ context.Context, c tool.Call, _ string) (tool.Result, error) {
+			c.Progress("reading " + known)
+			return res, nil
+		})
+	}
+	b := newBench(t, func(c *agentcore.Config, d *agentcore.Deps) {
+		with(leaky("shell", tool.Result{Text: dirty}), leaky("read", tool.Result{Untrusted: dirty, Failed: true}))(c, d)
+		d.Redact = func(s string) string { return strings.ReplaceAll(s, known, "***") }
+	}, agentcoretest.Call(agentcoretest.Tool("1", "shell", "{}"), agentcoretest.Tool("2", "read", "{}"), agentcoretest.Tool("3", "clarify", `{"question":"Password?"}`)), agentcoretest.Say("done"))
+	b.asker.Answer = agentcoretest.Decide(record.ApprovalAnswered, named).Answer
+	b.run(t.Context())
+	r := b.results()
+	for _, secret := range []string{known, "abcdefgh12345678", "correcthorse", "hunter22"} {
+		if strings.Contains(r["1"]+r["2"], secret) {
+			t.Errorf("%s reached the model: %v", secret, r)
+		}
+		if shown := fmt.Sprint(events[agentcore.ToolFinished](b)[:2], events[agentcore.ToolProgress](b)); strings.Contains(shown, secret) {
+			t.Errorf("%s is shown: %s", secret, shown)
+		}
+	}
+	if !strings.Contains(r["1"], "harmless") || !strings.Contains(r["2"], "harmless") || !strings.Contains(r["3"], named) {
+		t.Errorf("%v", r)
+	}
+}

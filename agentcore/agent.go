@@ -50,6 +50,9 @@ type Deps struct {
 	Skills []prompt.Skill
 	// Context is the workspace's file for the system prompt.
 	Context prompt.ContextFile
+	// Redact masks the configuration's secrets in what tools bring back; nil: only
+	// what looks like a secret is masked.
+	Redact func(string) string
 	// Location is the zone of the times that the model sees; nil: the machine's.
 	Location *time.Location
 	Log      *zap.Logger
@@ -112,6 +115,9 @@ func (d *Deps) complete() error {
 	}
 	if d.Facts == nil {
 		d.Facts = func(m llm.ModelID) llm.Facts { return llm.FactsOf(m, nil) }
+	}
+	if d.Redact == nil {
+		d.Redact = func(text string) string { return text }
 	}
 	if d.Log == nil {
 		d.Log = zap.NewNop()

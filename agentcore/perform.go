@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore/engine"
 	"parley/agentcore/prompt"
 	"parley/agentcore/tool"
 	"parley/gateway/killpoint"
@@ -192,7 +193,7 @@ func (t *turn) toolCall(j *job) tool.Call {
 	return tool.Call{
 		ID: call.ID, Arguments: []byte(call.Arguments), Conversation: t.row.Conversation, Key: t.req.Conversation.Key, Kind: t.req.Kind,
 		Session: t.session.ID, Root: t.session.Root, Turn: t.row.ID, Person: t.row.Person, Role: t.req.Role, Trust: t.row.Trust,
-		Progress: func(line string) { t.report(ToolProgress{Call: call, Line: clipLine(line, 200)}) },
+		Progress: func(line string) { t.report(ToolProgress{Call: call, Line: clipLine(t.a.mask(line), 200)}) },
 	}
 }
 
@@ -220,6 +221,9 @@ func (a *Agent) runTool(ctx context.Context, j job, c tool.Call, limit int) (o o
 	if err != nil {
 		return outcome{err: err}
 	}
+	if !j.spec.Interactive { // what a person says is theirs to say
+		res.Text, res.Untrusted = a.mask(res.Text), a.mask(res.Untrusted)
+	}
 	o = outcome{text: resultText(res, limit), word: res.Outcome}
 	if o.word == "" {
 		o.word = "ok"
@@ -232,6 +236,11 @@ func (a *Agent) runTool(ctx context.Context, j job, c tool.Call, limit int) (o o
 	}
 	return o
 }
+
+// mask takes secrets out of what a tool brought back: the one point that every
+// result passes before the model, the history, the log and the chat see it (SEC-002,
+// SEC-003).
+func (a *Agent) mask(text string) string { return engine.Redact(a.deps.Redact(text)) }
 
 // resultText is what the model reads: the tool's words, then what others wrote, framed.
 // Each is cut before the frame is put around it, so that the frame is always whole.

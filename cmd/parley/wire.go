@@ -231,7 +231,7 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 		Policy: tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
 		Book: w.book(), Recall: r, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
-		Log: w.log, Now: time.Now,
+		Redact: w.config.Redact, Log: w.log, Now: time.Now,
 	}
 	deps.Sight = agentcore.Sight{Workspace: space, Book: w.book()}
 	if aux := w.config.Auxiliary.Vision; aux.Model != "" {
