@@ -66,6 +66,7 @@ var libraries = []struct{ module, packages string }{
 	{"github.com/sashabaranov/go-openai", "agentcore/provider/chatcompletions agentcore/provider/responses agentcore/provider/embeddings agentcore/provider/transcription"},
 	{"github.com/google/jsonschema-go", "agentcore/tool"},
 	{"mvdan.cc/sh", "agentcore/tool/shell"},
+	{"github.com/modelcontextprotocol/go-sdk", "agentcore/tool/mcp agentcore/tool/mcp/mcptest"},
 	{"codeberg.org/readeck/go-readability", "agentcore/tool/web"},
 	{"github.com/JohannesKaufmann/html-to-markdown", "agentcore/tool/web"},
 	{"github.com/yuin/goldmark", "gateway/markdown adapters/**"},

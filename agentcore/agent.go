@@ -27,7 +27,10 @@ type Deps struct {
 	Facts  func(llm.ModelID) llm.Facts
 	Engine engine.ContextEngine
 	// Tools are offered beside the agent's own ones, which are added by New.
-	Tools  *tool.Set
+	Tools *tool.Set
+	// More are tools that come and go, asked for at the beginning of each turn; nil:
+	// none do. The same tools must be the same bytes each time, for the model's cache.
+	More   func() []tool.Tool
 	Policy tool.Policy
 	// Asker answers where the request has none. DenyAsker is one that never
 	// consents.
@@ -99,6 +102,19 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// offered are the tools that a turn begins with, and keeps to its end.
+func (a *Agent) offered(base *tool.Set) *tool.Set {
+	if a.deps.More == nil {
+		return base
+	}
+	set, err := base.Add(a.deps.More()...)
+	if err != nil {
+		a.deps.Log.Error("tools that have come are left out", zap.Error(err))
+		return base
+	}
+	return set
 }
 
 // complete reports what is missing and fills in the defaults.

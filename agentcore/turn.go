@@ -78,6 +78,7 @@ func (a *Agent) turn(req Request) (*turn, error) {
 	if t.row.Budget.Cap > t.row.Budget.Initial {
 		t.tools = a.growing
 	}
+	t.tools = a.offered(t.tools)
 	t.setModel(cmp.Or(req.Conversation.Model, a.deps.DefaultModel))
 	t.log = a.deps.Log.With(zap.String("turn", string(t.row.ID)))
 	return t, nil

@@ -18,6 +18,7 @@ import (
 	"parley/agentcore/llm"
 	"parley/agentcore/provider"
 	"parley/agentcore/spending"
+	"parley/agentcore/tool/mcp"
 	"parley/agentcore/tool/terminal"
 	fetch "parley/agentcore/tool/web"
 	"parley/gateway"
@@ -46,6 +47,7 @@ type Config struct {
 	Transcription ModelConfig     `yaml:"transcription"`
 	Skills        SkillsConfig    `yaml:"skills"`
 	Tools         ToolsConfig     `yaml:"tools"`
+	MCPServers    mcp.Config      `yaml:"mcp_servers"`
 	Platforms     PlatformsConfig `yaml:"platforms"`
 
 	// Delegation bounds subagents.

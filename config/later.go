@@ -5,9 +5,8 @@ import "parley/config/secret"
 // Later holds the sections whose shape is checked and which this version cannot
 // serve yet; Warnings names those that are in use.
 type Later struct {
-	Hooks      HooksConfig              `yaml:"hooks"`
-	Webhooks   map[string]WebhookConfig `yaml:"webhooks"`
-	MCPServers map[string]MCPConfig     `yaml:"mcp_servers"`
+	Hooks    HooksConfig              `yaml:"hooks"`
+	Webhooks map[string]WebhookConfig `yaml:"webhooks"`
 }
 
 // HooksConfig is `hooks:`, the commands that run around each tool call.
@@ -23,15 +22,6 @@ type WebhookConfig struct {
 	Deliver string        `yaml:"deliver"`
 }
 
-// MCPConfig is one entry of `mcp_servers:`: a command to run or a URL to call.
-type MCPConfig struct {
-	Command string                   `yaml:"command"`
-	Args    []string                 `yaml:"args"`
-	Env     map[string]secret.String `yaml:"env"`
-	URL     string                   `yaml:"url"`
-	Headers map[string]secret.String `yaml:"headers"`
-}
-
 // unserved lists what is in use and cannot be served, by key.
 func (c *Config) unserved() []string {
 	var keys []string
@@ -42,7 +32,6 @@ func (c *Config) unserved() []string {
 	}
 	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)
 	use("webhooks", len(c.Webhooks) > 0)
-	use("mcp_servers", len(c.MCPServers) > 0)
 	use("agent.iterations", c.source.said("agent.iterations"))
 	use("auxiliary.title", c.Auxiliary.Title.Model != "")
 	return keys

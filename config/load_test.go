@@ -166,7 +166,7 @@ platforms:
 	}
 	warned := c.Warnings()
 	for _, key := range []string{
-		"hooks", "webhooks", "mcp_servers",
+		"hooks", "webhooks",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {
 			t.Errorf("no warning for %s in:\n%q", key, warned)

@@ -25,12 +25,12 @@ func (c *Config) validate() {
 	errs = append(errs, c.Tools.Terminal.Validate()...)
 	errs = append(errs, c.Tools.Web.Validate()...)
 	errs = append(errs, c.Tools.WebSearch.Validate()...)
+	errs = append(errs, c.MCPServers.Validate()...)
 	errs = append(errs, c.validateWords()...)
 	errs = append(errs, c.validateModels()...)
 	errs = append(errs, c.validateAccounts()...)
 	errs = append(errs, c.validatePeople("access.allow", c.Gateway.Access.Allow)...)
 	errs = append(errs, c.validatePeople("access.admins", c.Gateway.Access.Admins)...)
-	errs = append(errs, c.Later.validate()...)
 	for _, err := range errs {
 		c.source.addFor(err)
 	}
@@ -176,16 +176,6 @@ func (c *Config) validatePeople(key string, list []string) []error {
 			errs = append(errs, fmt.Errorf("%s: %q: there is no platform %q; there are %s", key, p, platform, strings.Join(names, ", ")))
 		case !shape.id.MatchString(id):
 			errs = append(errs, fmt.Errorf("%s: %q: this is no %s id; use %s", key, p, platform, shape.hint))
-		}
-	}
-	return errs
-}
-
-func (l Later) validate() []error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(l.MCPServers)) {
-		if s := l.MCPServers[name]; (s.Command == "") == (s.URL == "") {
-			errs = append(errs, fmt.Errorf("mcp_servers.%s: needs either command or url", name))
 		}
 	}
 	return errs
