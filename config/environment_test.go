@@ -236,7 +236,6 @@ func TestStartupWarnings(t *testing.T) {
 		telegram:                             "",
 		"http: { listen: \"[::1]:8080\" }\n": "",
 		"http: { listen: \"0.0.0.0:80\", admin_token: \"${ADM}\" }\n": "",
-		"mcp_servers: { a: { url: \"https://x\" } }\n":                "mcp_servers is not available in this version",
 	} {
 		got := strings.Join(mustLoad(t, text, environment{"ADM": "token-x"}).Warnings(), "\n")
 		if got != want {

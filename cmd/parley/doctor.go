@@ -96,6 +96,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	findings = append(findings, w.examineDatabase(ctx))
 	findings = append(findings, w.examineModels(ctx)...)
 	findings = append(findings, w.examineAccounts(ctx)...)
+	findings = append(findings, w.examineTools(ctx)...)
 	return append(findings, examineHTTP(ctx, cfg))
 }
 

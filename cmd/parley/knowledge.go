@@ -102,6 +102,7 @@ func (p *parts) answer(ctx, hurry context.Context) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
 	working.Go(func() { p.recall.Run(behind) })
+	working.Go(func() { p.servers.Run(behind) })
 	defer working.Wait()
 	defer stop()
 	return p.gateway.Run(ctx, hurry)

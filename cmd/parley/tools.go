@@ -1,10 +1,19 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
 	"go.uber.org/zap"
 
 	"parley/agentcore"
 	"parley/agentcore/tool"
+	"parley/agentcore/tool/mcp"
 	fetch "parley/agentcore/tool/web"
 )
 
@@ -38,4 +47,57 @@ func (w wiring) webTools(enabled func(string) bool) ([]tool.Tool, error) {
 		tools = append(tools, t)
 	}
 	return tools, nil
+}
+
+// mcpServers are the servers of mcp_servers; nothing runs yet.
+func (w wiring) mcpServers() (*mcp.Servers, error) {
+	return mcp.New(w.config.MCPServers, mcp.Deps{Log: w.log, Version: versionText(), Memory: filepath.Join(w.config.DataDir, "mcp-tools.json")})
+}
+
+// moreTools are the servers' tools, those of tools.enabled if it names any tool at all.
+func (w wiring) moreTools(servers *mcp.Servers) func() []tool.Tool {
+	if len(w.config.MCPServers) == 0 {
+		return nil
+	}
+	enabled := w.config.Tools.Enabled
+	return func() []tool.Tool {
+		all := servers.Tools()
+		if len(enabled) == 0 {
+			return all
+		}
+		return slices.DeleteFunc(slices.Clone(all), func(t tool.Tool) bool {
+			return !slices.ContainsFunc(enabled, func(name string) bool { return mcp.Includes(name, t) })
+		})
+	}
+}
+
+// examineTools tries what tools stand on outside of the program.
+func (w wiring) examineTools(ctx context.Context) []finding {
+	var findings []finding
+	if cfg := w.config.Tools.WebSearch; cfg.Off() == "" {
+		f := finding{Check: "web_search", OK: true, What: cfg.Provider + " answers"}
+		s, err := fetch.NewSearch(cfg)
+		if err == nil {
+			err = s.Probe(ctx)
+		}
+		if err != nil {
+			f = finding{Check: f.Check, What: err.Error(), Fix: "check api_key and base_url of tools.web_search, and the network"}
+		}
+		findings = append(findings, f)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.config.MCPServers)) {
+		cfg := w.config.MCPServers[name]
+		began := time.Now()
+		n, err := mcp.Probe(ctx, name, cfg)
+		f := finding{Check: "mcp " + name, OK: true, What: fmt.Sprintf("it has %d tools, told in %s", n, time.Since(began).Round(time.Millisecond))}
+		if err != nil {
+			fix := fmt.Sprintf("try the command of mcp_servers.%s by hand: it must speak MCP on its standard input and output", name)
+			if cfg.URL != "" {
+				fix = fmt.Sprintf("check url and headers of mcp_servers.%s, and that the server runs", name)
+			}
+			f = finding{Check: f.Check, What: strings.TrimSpace(err.Error()), Fix: fix}
+		}
+		findings = append(findings, f)
+	}
+	return findings
 }

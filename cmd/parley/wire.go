@@ -27,6 +27,7 @@ import (
 	"parley/agentcore/spending"
 	"parley/agentcore/tool"
 	"parley/agentcore/tool/file"
+	"parley/agentcore/tool/mcp"
 	shell "parley/agentcore/tool/terminal"
 	"parley/config"
 	"parley/config/secret"
@@ -41,6 +42,7 @@ type parts struct {
 	gateway *gateway.Gateway
 	agent   *agentcore.Agent
 	recall  *memory.Recaller
+	servers *mcp.Servers
 	models  *models
 	metrics *metrics
 	// server is nil for chats without HTTP.
@@ -136,7 +138,10 @@ func wireDaemon(ctx context.Context, w wiring) (*parts, error) {
 func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
 	var err error
 	p.recall = newRecaller(w)
-	if p.agent, err = newAgent(w, p.recall, p.metrics); err != nil {
+	if p.servers, err = w.mcpServers(); err != nil {
+		return err
+	}
+	if p.agent, err = newAgent(w, p); err != nil {
 		return err
 	}
 	space, err := tool.NewWorkspace(workspace(w.config))
@@ -170,7 +175,7 @@ var toolNames = []string{
 // checkTools reports a name in tools.enabled that is none.
 func checkTools(c *config.Config) error {
 	for _, name := range c.Tools.Enabled {
-		if !slices.Contains(toolNames, name) {
+		if !slices.Contains(toolNames, name) && !c.MCPServers.Names(name) {
 			return c.Wrong(fmt.Errorf("tools.enabled: there is no tool %q; there are %s", name, strings.Join(toolNames, ", ")))
 		}
 	}
@@ -178,7 +183,7 @@ func checkTools(c *config.Config) error {
 }
 
 // newAgent makes the agent. THE list of tools.
-func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error) {
+func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 	enabled := func(name string) bool {
 		return len(w.config.Tools.Enabled) == 0 || slices.Contains(w.config.Tools.Enabled, name)
 	}
@@ -227,9 +232,9 @@ func newAgent(w wiring, r *memory.Recaller, m *metrics) (*agentcore.Agent, error
 	}
 	notes, skills := w.instructions()
 	deps := agentcore.Deps{
-		Model: counted{w.models, m}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set,
+		Model: counted{w.models, p.metrics}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set, More: w.moreTools(p.servers),
 		Policy: tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
-		Book: w.book(), Recall: r, Skills: skills, Context: notes,
+		Book: w.book(), Recall: p.recall, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Redact: w.config.Redact, Log: w.log, Now: time.Now,
 	}

@@ -235,6 +235,13 @@ func (r *remote) Judge(c tool.Call) tool.Judgement {
 	return j
 }
 
+// Includes says whether a name in tools.enabled stands for a tool: by its own name, or
+// as mcp_SERVER for all of a server.
+func Includes(enabled string, t tool.Tool) bool {
+	r, ok := t.(*remote)
+	return ok && (enabled == r.spec.Name || enabled == "mcp_"+r.server.name)
+}
+
 // Names says whether a name in tools.enabled is one of these servers: all its tools
 // (mcp_SERVER), or one of them.
 func (c Config) Names(enabled string) bool {
