@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"parley/gateway/chat"
 )
@@ -165,9 +166,13 @@ func (g *Gateway) publish(ctx context.Context, id chat.AccountID, p chat.Command
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		g.log.Warn("the command menu was not published", zap.String("account", string(id)), zap.Error(err))
+		level := zapcore.DebugLevel // the account's link tells of an outage already
 		var rejected *chat.RejectedError
 		if errors.As(err, &rejected) {
+			level = zapcore.WarnLevel
+		}
+		g.log.Log(level, "the command menu was not published", zap.String("account", string(id)), zap.Error(err))
+		if rejected != nil {
 			return
 		}
 		pause(ctx, wait)

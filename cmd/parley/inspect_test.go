@@ -44,6 +44,11 @@ func TestSessions(t *testing.T) {
 	if len(got.Messages) != 2 || got.Messages[0].From != string(gatewaytest.Owner.ID) || got.Messages[1].Content != "Forty-two." || got.Messages[1].Seq <= got.Messages[0].Seq {
 		t.Errorf("export: %+v", got.Messages)
 	}
+	for i, current := range []bool{true, false} {
+		if got := decode[exportedSession](t, parley(t, env, "sessions", "show", rows[i].ID, "--json")); got.Current != current {
+			t.Errorf("session %d is current: %v", i, got.Current)
+		}
+	}
 	parley(t, env, "sessions", "show", "nonsense").has(t, 1, "there is no session nonsense")
 }
 

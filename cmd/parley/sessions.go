@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (a *app) sessionsShow(ctx context.Context, id record.SessionID, asJSON bool
 		case err != nil:
 			return err
 		case asJSON:
-			return printJSON(a.stdout, exported(s, history))
+			return a.exportJSON(ctx, db, s, history)
 		}
 		for _, m := range history {
 			if _, err := fmt.Fprintf(a.stdout, "%s  %s\n%s\n\n", m.CreatedAt.Local().Format(time.DateTime), speaker(m), plain(bodyOf(m))); err != nil {
@@ -231,13 +232,14 @@ func (a *app) sessionsExport(ctx context.Context, id record.SessionID, asJSON bo
 		case err != nil:
 			return err
 		case asJSON:
-			return printJSON(a.stdout, exported(s, history))
+			return a.exportJSON(ctx, db, s, history)
 		}
 		title := s.Title
 		if title == "" {
 			title = string(s.ID)
 		}
-		fmt.Fprintf(a.stdout, "# %s\n\nsession %s, %s, begun %s\n", oneLine(title, 200), s.ID, s.Model, timestamp(s.CreatedAt))
+		model := cmp.Or(string(s.Model), "the configured model")
+		fmt.Fprintf(a.stdout, "# %s\n\nsession %s, %s, begun %s\n", oneLine(title, 200), s.ID, model, timestamp(s.CreatedAt))
 		for _, m := range history {
 			if _, err := fmt.Fprintf(a.stdout, "\n## %s, %s\n\n%s\n", speaker(m), timestamp(m.CreatedAt), bodyOf(m)); err != nil {
 				return err
@@ -268,8 +270,15 @@ type exportedMessage struct {
 	CreatedAt  string         `json:"created_at"`
 }
 
-func exported(s record.Session, history []record.Message) exportedSession {
+func (a *app) exportJSON(ctx context.Context, db *database, s record.Session, history []record.Message) error {
+	nodes, err := lineage(ctx, db, s)
+	if err != nil {
+		return err
+	}
 	e := exportedSession{sessionRow: rowOf(s), Messages: []exportedMessage{}}
+	for _, n := range nodes {
+		e.Current = e.Current || n.ID == s.ID && n.Current
+	}
 	for _, m := range history {
 		e.Messages = append(e.Messages, exportedMessage{
 			Session: string(m.Session), Seq: m.Seq, Role: string(m.Role), Kind: string(m.Kind), From: string(m.From), Name: m.FromName,
@@ -277,7 +286,7 @@ func exported(s record.Session, history []record.Message) exportedSession {
 			Importance: m.Importance, CreatedAt: timestamp(m.CreatedAt),
 		})
 	}
-	return e
+	return printJSON(a.stdout, e)
 }
 
 // timestamp is a time in JSON and Markdown; the zero time is empty.
