@@ -35,7 +35,7 @@ var imports = []struct {
 	{"config", "adapters/* agentcore agentcore/engine agentcore/llm agentcore/provider agentcore/spending agentcore/tool/* config/secret gateway gateway/httpserver store"},
 
 	{"gateway/markdown", "gateway/chat"},
-	{"gateway gateway/httpserver", "gateway/** agentcore agentcore/engine agentcore/history agentcore/llm store/record config/secret"},
+	{"gateway gateway/httpserver", "gateway/** agentcore agentcore/engine agentcore/history agentcore/llm agentcore/schedule store/record config/secret"},
 
 	{"store/record", "gateway/chat agentcore/llm"},
 	{"store/migrations", ""},
@@ -50,6 +50,7 @@ var imports = []struct {
 	{"agentcore/tool/*", "agentcore/tool agentcore/llm config/secret"},
 	{"agentcore/spending", "agentcore/llm store/record"},
 	{"agentcore/picture", "agentcore/llm"},
+	{"agentcore/schedule", "store/record"},
 	{"agentcore/history agentcore/engine agentcore/prompt agentcore/memory agentcore/tool",
 		"agentcore/llm agentcore/history agentcore/spending store/record gateway/chat gateway/killpoint"},
 	{"agentcore", "agentcore/* store/record gateway/chat gateway/killpoint"},
@@ -70,6 +71,7 @@ var libraries = []struct{ module, packages string }{
 	{"codeberg.org/readeck/go-readability", "agentcore/tool/web"},
 	{"github.com/JohannesKaufmann/html-to-markdown", "agentcore/tool/web"},
 	{"github.com/yuin/goldmark", "gateway/markdown adapters/**"},
+	{"github.com/adhocore/gronx", "agentcore/schedule"},
 	{"go.yaml.in/yaml", "config cmd/** agentcore/prompt"},
 	{"github.com/spf13/cobra", "cmd/**"},
 	{"github.com/mdp/qrterminal", "cmd/**"},

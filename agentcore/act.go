@@ -242,6 +242,8 @@ func (t *turn) resolve(name string) (tool.Tool, bool) {
 		tl, err = clarify(t)
 	case delegateName:
 		tl, err = t.a.delegate(t)
+	case scheduleName:
+		tl, err = t.a.scheduleTool(t)
 	case moreIterationsName:
 		tl, err = moreIterations(t)
 	}

@@ -47,6 +47,8 @@ type Deps struct {
 	Recall Recaller
 	// Sight shows pictures to models.
 	Sight Sight
+	// Schedules keeps work that begins by itself; nil: there is none.
+	Schedules Schedules
 	// Delegation bounds subagents; the zero value allows none.
 	Delegation DelegationConfig
 	// Skills are the owner's instructions for certain tasks.

@@ -21,6 +21,9 @@ func (a *Agent) ownTools() ([]tool.Tool, error) {
 	if a.deps.Todos != nil {
 		makers = append(makers, a.todo)
 	}
+	if a.deps.Schedules != nil {
+		makers = append(makers, func() (tool.Tool, error) { return a.scheduleTool(nil) })
+	}
 	if a.deps.Delegation.MaxDepth > 0 {
 		makers = append(makers, func() (tool.Tool, error) { return a.delegate(nil) })
 	}

@@ -5,6 +5,7 @@ import (
 
 	"parley/agentcore/memory"
 	"parley/agentcore/prompt"
+	"parley/store/record"
 )
 
 // systemPrompt is built once per session and then reused byte for byte: it holds
@@ -19,7 +20,7 @@ func (t *turn) systemPrompt(ctx context.Context) (string, error) {
 		parts.Personality = prompt.Subagent
 		return prompt.Build(parts), nil
 	}
-	if d.Notes == nil {
+	if d.Notes == nil || t.row.Trust == record.TrustUntrusted && t.session.Reason == record.ReasonSchedule {
 		return prompt.Build(parts), nil
 	}
 	place := t.place()

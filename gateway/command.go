@@ -57,6 +57,7 @@ var commands = table(
 	command{name: "compress", args: "[topic]", help: "fold the conversation into a summary now", who: everybody, idle: true, run: (*conversation).cmdCompress},
 	command{name: skillCommand, args: "[name] [task]", help: "list my skills, or use one", who: everybody, run: (*conversation).cmdSkill},
 	command{name: "summary", help: "what the summary of this session says", who: everybody, run: (*conversation).cmdSummary},
+	command{name: "schedules", args: "[pause | resume | run | delete NUMBER]", help: "what I do later or regularly in this chat", who: everybody, run: (*conversation).cmdSchedules},
 	command{name: "status", help: "what I am doing and waiting for", who: everybody, urgent: true, run: (*conversation).cmdStatus},
 	command{name: "usage", help: "tokens and cost of this chat", who: everybody, run: (*conversation).cmdUsage},
 	command{name: "model", args: "[provider/model | auto]", help: "show or change the model", who: adminsOnly, run: (*conversation).cmdModel},

@@ -28,7 +28,7 @@ type runningCompression struct {
 
 // considerCompression starts one if the last prompt was over the threshold.
 func (c *conversation) considerCompression(ctx context.Context, r *agentcore.Result) {
-	if c.compression != nil || c.draining || c.turn != nil || float64(r.ContextTokens) < c.g.deps.CompressAt*float64(r.Window) {
+	if c.compression != nil || c.draining || c.turn != nil || r.Session != c.conv.Session || float64(r.ContextTokens) < c.g.deps.CompressAt*float64(r.Window) {
 		return
 	}
 	need, err := c.g.agent.NeedsCompression(ctx, c.compactRequest(engine.Between, ""))

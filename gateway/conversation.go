@@ -379,6 +379,8 @@ func neverWaits(ev chat.Event) bool {
 		name = ev.Name
 	case chat.ButtonPressed:
 		name, _, _ = strings.Cut(strings.TrimPrefix(ev.Data, commandPrefix), " ")
+	case chat.TaskDue:
+		return false
 	}
 	return !commands[name].idle
 }
@@ -401,6 +403,8 @@ func (c *conversation) dispatch(ctx context.Context, it record.InboxItem, ev cha
 		return c.edited(ctx, it, ev)
 	case chat.MessageDeleted:
 		return c.deleted(ctx, it, ev)
+	case chat.TaskDue:
+		return c.taskDue(ctx, it, ev)
 	case chat.ConnectionChanged, chat.ChatMoved:
 		c.end(ctx, "not a message", record.NoEffect{}, nil, it)
 	}

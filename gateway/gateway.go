@@ -122,6 +122,7 @@ func (g *Gateway) Run(ctx, hurry context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { defer g.door("listen"); g.listen(work) })
 	background.Go(func() { defer g.door("sweep"); g.sweep(ctx) })
+	background.Go(func() { defer g.door("schedules"); g.runSchedules(ctx) })
 	var intake sync.WaitGroup
 	for _, a := range g.sorted {
 		intake.Go(func() { g.runAccount(ctx, a) })

@@ -106,6 +106,20 @@ type (
 		FinishTool(ctx context.Context, f record.Fence, s record.SessionID, r record.ToolRun, result record.Message) error
 	}
 
+	// Schedules is work that begins by itself.
+	Schedules interface {
+		Schedules(ctx context.Context, c record.ConversationID) ([]record.Schedule, error)
+		SetSchedule(ctx context.Context, s record.Schedule) error
+		DeleteSchedule(ctx context.Context, c record.ConversationID, id record.ScheduleID) error
+		// DueSchedules puts what is due into inboxes, as plan decides, and returns the
+		// replica's conversations that got something.
+		DueSchedules(ctx context.Context, r record.ReplicaID, now time.Time, limit int,
+			plan func(record.Schedule, time.Time) record.ScheduleStep) ([]record.Fence, error)
+		// Enqueue stores an outside event for the conversation at its address; where
+		// there is none it fails with an error that matches record.ErrNotFound.
+		Enqueue(ctx context.Context, r record.ReplicaID, ev chat.Event) (record.Receipt, error)
+	}
+
 	// Deliveries keeps what was posted.
 	Deliveries interface {
 		// SaveDelivery inserts or updates one row by its id.
@@ -182,6 +196,7 @@ type Store interface {
 	Turns
 	Transcripts
 	ToolLog
+	Schedules
 	Deliveries
 	Approvals
 	Lineage

@@ -114,6 +114,10 @@ func (c *conversation) whileBusy(ctx context.Context, it record.InboxItem, ev ch
 	if ev.From.Bot {
 		return // it waits: no bot interrupts or steers
 	}
+	if unattended(t.row) {
+		c.see(it, ev)
+		return
+	}
 	own := ev.From.ID == t.row.Person
 	if own && !b.ranTool && it.ReceivedAt.Sub(t.joined) < joinWindow {
 		c.join(it)

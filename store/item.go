@@ -105,6 +105,15 @@ func queueRoot(b *pgx.Batch, f record.Fence, e record.BeginRoot) {
 	b.Queue(`UPDATE conversations SET session_id = $2 WHERE id = $1`, f.Conversation, e.ID)
 }
 
+// queueAside writes a new root beside the session that the conversation stands at,
+// for a turn that nobody has asked for there.
+func queueAside(b *pgx.Batch, f record.Fence, e record.BeginRoot) {
+	b.Queue(`
+		INSERT INTO sessions (id, conversation_id, root_id, previous_id, reason, title, model)
+		SELECT $2, c.id, $2, c.session_id, $3, $4, coalesce(s.model, '') FROM conversations c LEFT JOIN sessions s ON s.id = c.session_id WHERE c.id = $1`,
+		f.Conversation, e.ID, e.Reason, text(e.Title))
+}
+
 // queueFork moves the conversation to a child that shares the current session's
 // history up to a message; nothing is copied.
 func queueFork(b *pgx.Batch, f record.Fence, e record.Fork) {

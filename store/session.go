@@ -61,7 +61,7 @@ const summaries = `
 		WHERE s.conversation_id = $1 AND NOT EXISTS (SELECT FROM sessions r WHERE r.id = s.root_id AND r.reason = 'delegation')
 			AND NOT EXISTS (SELECT FROM sessions n WHERE n.parent_id = s.id AND n.reason = 'compression')
 			AND (c.session_id = s.id OR s.title <> '' OR EXISTS (SELECT FROM messages m WHERE m.session_id = s.id))
-		ORDER BY last_at DESC, s.created_at DESC LIMIT $2),
+		ORDER BY s.reason = 'schedule' AND c.session_id <> s.id, last_at DESC, s.created_at DESC LIMIT $2),
 	chain AS (
 		SELECT e.id AS entry, e.id, e.parent_id, e.reason FROM entry e
 		UNION ALL
@@ -72,7 +72,7 @@ const summaries = `
 		coalesce((SELECT left(m.content, 200) FROM chain c JOIN messages m ON m.session_id = c.id
 			WHERE c.entry = s.id AND m.origin_session IS NULL AND m.role = 'user' AND m.kind = '' ORDER BY m.created_at, m.seq LIMIT 1), ''),
 		s.last_at, s.current
-	FROM entry s ORDER BY s.last_at DESC, s.created_at DESC`
+	FROM entry s ORDER BY s.reason = 'schedule' AND NOT s.current, s.last_at DESC, s.created_at DESC`
 
 // Sessions lists a conversation's sessions, those with the newest message first,
 // compressed parents folded into their newest descendant.

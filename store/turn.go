@@ -11,13 +11,13 @@ import (
 )
 
 // turnColumns are those of a turn t, in scanTurn's order.
-const turnColumns = `t.id, t.conversation_id, t.parent_id, t.session_id, t.state, t.iteration, t.budget, t.person, t.trust, t.account, t.chat, t.thread,
+const turnColumns = `t.id, t.conversation_id, t.parent_id, t.schedule_id, t.session_id, t.state, t.iteration, t.budget, t.person, t.trust, t.account, t.chat, t.thread,
 	t.reply, t.source, t.cause, t.reference, t.crashes, t.input_tokens, t.cached_tokens, t.cache_write_tokens, t.output_tokens,
 	t.reasoning_tokens, t.cost, t.started_at, t.ended_at`
 
 func scanTurn(row pgx.Row) (t record.Turn, err error) {
 	a, u := &t.Address, &t.Usage
-	err = row.Scan(&t.ID, &t.Conversation, empty(&t.Parent), &t.Session, &t.State, &t.Iteration, &t.Budget, &t.Person, &t.Trust, &a.Account, &a.Chat, &a.Thread,
+	err = row.Scan(&t.ID, &t.Conversation, empty(&t.Parent), &t.Schedule, &t.Session, &t.State, &t.Iteration, &t.Budget, &t.Person, &t.Trust, &a.Account, &a.Chat, &a.Thread,
 		&t.Reply, &t.Source, &t.Cause, &t.Reference, &t.Crashes, &u.Input, &u.CachedInput, &u.CacheWrite, &u.Output,
 		&u.Reasoning, &u.Cost, &t.StartedAt, zero(&t.EndedAt))
 	return t, err
@@ -68,15 +68,21 @@ func (db *DB) StartTurn(ctx context.Context, f record.Fence, s record.TurnStart)
 	if s.Fork != nil {
 		t.Session = s.Fork.ID
 	}
+	if s.Root != nil {
+		t.Session = s.Root.ID
+	}
 	err := db.write(ctx, "start turn", f, func(b *pgx.Batch) {
 		if s.Fork != nil {
 			queueFork(b, f, *s.Fork)
 		}
+		if s.Root != nil {
+			queueAside(b, f, *s.Root)
+		}
 		b.Queue(`
-			INSERT INTO turns (id, conversation_id, session_id, state, iteration, budget, person, trust, account, chat, thread, reply, source, cause, crashes)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING started_at`,
+			INSERT INTO turns (id, conversation_id, session_id, state, iteration, budget, person, trust, account, chat, thread, reply, source, cause, crashes, schedule_id)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) RETURNING started_at`,
 			t.ID, t.Conversation, t.Session, t.State, t.Iteration, jsonOf(t.Budget), text(t.Person), t.Trust,
-			text(t.Address.Account), text(t.Address.Chat), text(t.Address.Thread), text(t.Reply), text(t.Source), text(t.Cause), t.Crashes).
+			text(t.Address.Account), text(t.Address.Chat), text(t.Address.Thread), text(t.Reply), text(t.Source), text(t.Cause), t.Crashes, t.Schedule).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&t.StartedAt) })
 		a := appender{batch: b, conversation: f.Conversation, session: t.Session, turn: t.ID}
 		for _, m := range s.Messages {
@@ -194,6 +200,7 @@ func (db *DB) EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) err
 			queueDelivery(b, f, d)
 		}
 		queueAbandon(b, e.Turn)
+		queueRan(b, e)
 		b.Queue(`UPDATE inbox SET state = 'done', done_at = now(), reason = $2 WHERE turn_id = $1 AND state = 'taken'`,
 			e.Turn, text(endReason(e)))
 		b.Queue(`UPDATE approvals SET state = 'withdrawn', decided_at = now() WHERE turn_id = $1 AND state = 'open'`, e.Turn)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
+	_ "time/tzdata" // zones, where the machine has none
 )
 
 // gcPercent trades a little CPU for memory: most of what a daemon holds are turns that

@@ -166,7 +166,7 @@ func (w wiring) own(ctx context.Context, p chat.Person) error {
 // toolNames are the tools there are, the agent's own ones included. The names of
 // `tools.enabled` are of these.
 var toolNames = []string{
-	"clarify", "current_time", "delegate_task", "memory", "session_search", "skill", "todo",
+	"clarify", "current_time", "delegate_task", "memory", "schedule", "session_search", "skill", "todo",
 	"terminal",
 	"edit_file", "list_files", "read_file", "search_files", "write_file",
 	"web_fetch", "web_search",
@@ -236,11 +236,14 @@ func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 		Policy: tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
 		Book: w.book(), Recall: p.recall, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
-		Redact: w.config.Redact, Log: w.log, Now: time.Now,
+		Redact: w.config.Redact, Log: w.log, Now: time.Now, Location: machineZone(),
 	}
 	deps.Sight = agentcore.Sight{Workspace: space, Book: w.book()}
 	if aux := w.config.Auxiliary.Vision; aux.Model != "" {
 		deps.Sight.Model, deps.Sight.ID = w.models.set.Chain(aux), aux.Model
+	}
+	if enabled("schedule") {
+		deps.Schedules = w.db
 	}
 	if enabled("delegate_task") {
 		deps.Delegation = w.config.Delegation

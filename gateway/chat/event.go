@@ -133,6 +133,26 @@ type ChatMoved struct {
 	To ChatID `json:"to"`
 }
 
+// TaskDue says that something other than a message wants a turn: a schedule is due, or
+// an outside event has come in. No adapter reports it.
+type TaskDue struct {
+	Origin
+	// Schedule is the number of the schedule, 0 for an outside event.
+	Schedule int64  `json:"schedule,omitempty"`
+	Title    string `json:"title"`
+	// Prompt is what is to be done; Data came from outside and asks for nothing.
+	Prompt string `json:"prompt,omitempty"`
+	Data   string `json:"data,omitempty"`
+	// Due is when the schedule was due and Zone where its people are; Skipped counts
+	// the due times before it that were given up.
+	Due     time.Time `json:"due"`
+	Zone    string    `json:"zone,omitempty"`
+	Skipped int       `json:"skipped,omitempty"`
+	// Stopped says why the schedule runs no more; then there is nothing to do but to
+	// tell it.
+	Stopped string `json:"stopped,omitempty"`
+}
+
 // ConnectionState is what an adapter knows about its link to the platform.
 type ConnectionState string
 
@@ -160,6 +180,7 @@ func (CommandInvoked) isEvent()    {}
 func (StopPressed) isEvent()       {}
 func (ChatMoved) isEvent()         {}
 func (ConnectionChanged) isEvent() {}
+func (TaskDue) isEvent()           {}
 
 // EventKind is an event's tag in storage.
 type EventKind string
@@ -173,6 +194,7 @@ const (
 	KindCommand EventKind = "command"
 	KindStop    EventKind = "stop"
 	KindMoved   EventKind = "moved"
+	KindTask    EventKind = "task"
 )
 
 // Encode turns an event into its tag and JSON for storage.
@@ -193,6 +215,8 @@ func Encode(ev Event) (EventKind, []byte, error) {
 		k = KindStop
 	case ChatMoved:
 		k = KindMoved
+	case TaskDue:
+		k = KindTask
 	default:
 		return "", nil, fmt.Errorf("chat: event %T is not stored", ev)
 	}
@@ -217,6 +241,8 @@ func Decode(k EventKind, b []byte) (Event, error) {
 		return decode[StopPressed](b)
 	case KindMoved:
 		return decode[ChatMoved](b)
+	case KindTask:
+		return decode[TaskDue](b)
 	}
 	return nil, fmt.Errorf("chat: unknown event kind %q", k)
 }

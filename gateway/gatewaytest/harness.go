@@ -59,6 +59,8 @@ type Options struct {
 	Platform *Platform
 	// Transcriber writes voice notes down.
 	Transcriber gateway.Transcriber
+	// Now is the gateway's clock; nil: the real one.
+	Now func() time.Time
 	// Workspace is shared by a harness that is started anew; "": a fresh one.
 	Workspace string
 }
@@ -111,7 +113,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	}
 	g, err := gateway.New(cfg, gateway.Deps{
 		Store: view, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
-		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85,
+		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85, Now: o.Now,
 		Workspace: space, Transcriber: o.Transcriber,
 	})
 	if err != nil {
@@ -143,7 +145,7 @@ func newAgent(t testing.TB, h *Harness, o Options, space tool.Workspace, log *za
 	cfg := agentcore.DefaultConfig()
 	deps := agentcore.Deps{
 		Model: h.Model, DefaultModel: DefaultModel, Facts: facts(o.Window), Engine: eng, Tools: tools, Policy: o.Policy,
-		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Log: log, Now: time.Now,
+		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Schedules: h.Store, Log: log, Now: time.Now,
 		Sight:  agentcore.Sight{Workspace: space},
 		Recall: memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}), Book: book,
 	}

@@ -13,9 +13,11 @@ type Turn struct {
 	ID           TurnID
 	Conversation ConversationID
 	// Parent is the turn that waits for this one, a subagent's; empty for others.
-	Parent  TurnID
-	Session SessionID
-	State   TurnState
+	Parent TurnID
+	// Schedule is what the turn is a run of; 0: of none.
+	Schedule ScheduleID
+	Session  SessionID
+	State    TurnState
 	// Iteration counts model calls; Budget is what is left to grow to.
 	Iteration int
 	Budget    Budget

@@ -28,12 +28,14 @@ func (w Work) Empty() bool {
 
 // TurnStart begins a turn: its user rows are appended, the inbox rows taken.
 // With a Fork the conversation first moves to that child, and the turn begins
-// there (/retry).
+// there (/retry); with a Root it begins in that new session and the conversation stays
+// where it is.
 type TurnStart struct {
 	Turn     Turn
 	Items    []InboxItem
 	Messages []Message
 	Fork     *Fork
+	Root     *BeginRoot
 }
 
 // Started is a turn that has begun and what it works on, read in the transaction
