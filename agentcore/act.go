@@ -240,6 +240,8 @@ func (t *turn) resolve(name string) (tool.Tool, bool) {
 	switch name {
 	case clarifyName:
 		tl, err = clarify(t)
+	case sendFileName:
+		tl, err = sendFile(t)
 	case delegateName:
 		tl, err = t.a.delegate(t)
 	case scheduleName:

@@ -45,6 +45,8 @@ type Deps struct {
 	Todos    Todos
 	// Recall brings back what has left the window; nil: nothing does.
 	Recall Recaller
+	// SendFiles offers the tool by which files leave.
+	SendFiles bool
 	// Sight shows pictures to models.
 	Sight Sight
 	// Schedules keeps work that begins by itself; nil: there is none.

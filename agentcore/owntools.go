@@ -27,6 +27,9 @@ func (a *Agent) ownTools() ([]tool.Tool, error) {
 	if a.deps.Delegation.MaxDepth > 0 {
 		makers = append(makers, func() (tool.Tool, error) { return a.delegate(nil) })
 	}
+	if a.deps.SendFiles {
+		makers = append(makers, func() (tool.Tool, error) { return sendFile(nil) })
+	}
 	if len(a.deps.Skills) > 0 {
 		makers = append(makers, a.skillTool)
 	}

@@ -26,6 +26,8 @@ type Request struct {
 	Sink         Sink
 	Asker        Asker
 	Steering     Steering
+	// Outbox posts files; nil: none can be sent.
+	Outbox Outbox
 	// Overheard reads what was said in a shared room before the bot was spoken to
 	// first; nil: nothing can be read.
 	Overheard Overheard

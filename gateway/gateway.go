@@ -56,6 +56,8 @@ type Deps struct {
 	// writes voice notes down; nil: people are asked to type.
 	Workspace   Workspace
 	Transcriber Transcriber
+	// Outbox is the folder in which files wait until they are sent; "": none can be.
+	Outbox string
 	// MaxTurns bounds the model calls of a turn.
 	MaxTurns int
 	Now      func() time.Time

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// callLimit bounds one call to a platform.
-	callLimit = 30 * time.Second
+	// callLimit bounds one call to a platform, uploadLimit one that carries files.
+	callLimit, uploadLimit = 30 * time.Second, 5 * time.Minute
 	// retryFirst and retryMost are the waits after transient failures.
 	retryFirst, retryMost = time.Second, 30 * time.Second
 	// unknownTries is how often a delivery of unknown outcome is shown at most.
@@ -47,6 +47,7 @@ type poster struct {
 	inCall  context.CancelFunc // of an interim edit under way
 	calls   sync.Cond          // signalled when a call ended
 	notes   []func(context.Context)
+	awaited map[record.DeliveryID]chan<- record.Delivery
 }
 
 // posterDeps is what a poster needs of the gateway.
@@ -235,7 +236,7 @@ func (p *poster) queued(k record.DeliveryKind) bool {
 }
 
 // ranked are the kinds of deliveries in the order in which they are posted.
-var ranked = [...]record.DeliveryKind{record.DeliverControl, record.DeliverCard, record.DeliverFinal, record.DeliverNotice, record.DeliverLive}
+var ranked = [...]record.DeliveryKind{record.DeliverControl, record.DeliverCard, record.DeliverFile, record.DeliverFinal, record.DeliverNotice, record.DeliverLive}
 
 func order(k record.DeliveryKind) int { return slices.Index(ranked[:], k) }
 
@@ -293,6 +294,9 @@ func (p *poster) settle(ctx context.Context, j *job) {
 func (p *poster) create(ctx context.Context, j *job) error {
 	if done, err := p.resolveUnknown(ctx, j); done || err != nil {
 		return err
+	}
+	if !filesAreThere(j.d) {
+		return p.finish(ctx, j, record.DeliveryFailed, &chat.RejectedError{Reason: "the copy of the file is gone"})
 	}
 	j.d.State = record.DeliverySending
 	j.d.Attempts++
@@ -429,6 +433,7 @@ func (p *poster) finish(ctx context.Context, j *job, s record.DeliveryState, cau
 	}
 	killpoint.Here(killpoint.DeliveryStored)
 	p.deps.count(j.d.Kind, s)
+	p.sent(j.d)
 	p.mu.Lock()
 	p.ended.add(j.d)
 	p.queue = slices.DeleteFunc(p.queue, func(q *job) bool { return q == j })
@@ -453,7 +458,11 @@ func (p *poster) postpone(j *job, w time.Duration) {
 
 // send is one bounded Send.
 func (p *poster) send(ctx context.Context, to chat.Address, m chat.Outgoing) (chat.MessageID, error) {
-	cctx, cancel := context.WithTimeout(ctx, callLimit)
+	limit := callLimit
+	if len(m.Files) > 0 {
+		limit = uploadLimit
+	}
+	cctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var id chat.MessageID
 	var err error

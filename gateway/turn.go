@@ -295,7 +295,7 @@ func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role
 	req := agentcore.Request{
 		Turn: t, TaskID: t.ID, Conversation: c.conv, Sink: rt.live, Kind: c.conv.Kind, Journal: j,
 		Asker: &asker{c: c, fence: c.fence, turn: t}, Steering: steering{c.box}, Restart: rt.restart,
-		PlatformHint: platformHint(j.limits), Role: role,
+		PlatformHint: platformHint(j.limits), Role: role, Outbox: outbox{c: c, fence: c.fence, turn: t},
 	}
 	if r, ok := c.account.adapter.(chat.HistoryReader); ok {
 		req.Overheard = overheard{from: r, at: t.Address}

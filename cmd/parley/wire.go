@@ -152,7 +152,7 @@ func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
 		Store: w.db, Agent: p.agent, Adapters: adapters, Metrics: p.metrics, Log: w.log,
 		Model: w.config.Model, CheckModel: w.models.Check, Facts: w.models.Facts,
 		CompressAt: w.config.Compression.GatewayThreshold, MaxTurns: w.config.Agent.MaxTurns, Now: time.Now,
-		Workspace: space, Transcriber: w.transcriber(),
+		Outbox: filepath.Join(w.config.DataDir, "outbox"), Workspace: space, Transcriber: w.transcriber(),
 	})
 	return err
 }
@@ -166,7 +166,7 @@ func (w wiring) own(ctx context.Context, p chat.Person) error {
 // toolNames are the tools there are, the agent's own ones included. The names of
 // `tools.enabled` are of these.
 var toolNames = []string{
-	"clarify", "current_time", "delegate_task", "memory", "schedule", "session_search", "skill", "todo",
+	"clarify", "current_time", "delegate_task", "memory", "schedule", "send_file", "session_search", "skill", "todo",
 	"terminal",
 	"edit_file", "list_files", "read_file", "search_files", "write_file",
 	"web_fetch", "web_search",
@@ -254,6 +254,7 @@ func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 	if enabled("session_search") {
 		deps.Searcher = w.db
 	}
+	deps.SendFiles = enabled("send_file")
 	if enabled("todo") {
 		deps.Todos = w.db
 	}

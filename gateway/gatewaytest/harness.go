@@ -3,6 +3,7 @@ package gatewaytest
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -75,6 +76,8 @@ type Harness struct {
 	Agent    *agentcore.Agent
 	// Workspace is the folder in which each conversation has one.
 	Workspace string
+	// Outbox is where files wait to be sent.
+	Outbox string
 
 	stop, hurry context.CancelFunc
 	done        chan error
@@ -102,6 +105,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	if h.Workspace = o.Workspace; h.Workspace == "" {
 		h.Workspace = t.TempDir()
 	}
+	h.Outbox = filepath.Join(h.Workspace, ".outbox")
 	space, err := tool.NewWorkspace(h.Workspace)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +118,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	g, err := gateway.New(cfg, gateway.Deps{
 		Store: view, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
 		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85, Now: o.Now,
-		Workspace: space, Transcriber: o.Transcriber,
+		Workspace: space, Transcriber: o.Transcriber, Outbox: h.Outbox,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,8 +150,9 @@ func newAgent(t testing.TB, h *Harness, o Options, space tool.Workspace, log *za
 	deps := agentcore.Deps{
 		Model: h.Model, DefaultModel: DefaultModel, Facts: facts(o.Window), Engine: eng, Tools: tools, Policy: o.Policy,
 		Asker: agentcore.DenyAsker{}, Notes: h.Store, Searcher: h.Store, Todos: h.Store, Schedules: h.Store, Log: log, Now: time.Now,
-		Sight:  agentcore.Sight{Workspace: space},
-		Recall: memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}), Book: book,
+		SendFiles: true,
+		Sight:     agentcore.Sight{Workspace: space},
+		Recall:    memory.NewRecaller(memory.Deps{Store: h.Store, Log: log}), Book: book,
 	}
 	if o.Agent != nil {
 		o.Agent(&cfg, &deps)

@@ -42,6 +42,7 @@ const (
 	DeliverControl DeliveryKind = "control" // the reply to a command
 	DeliverCard    DeliveryKind = "card"    // a question with buttons
 	DeliverFinal   DeliveryKind = "final"   // a part of a turn's answer
+	DeliverFile    DeliveryKind = "file"    // a file that a turn sends
 	DeliverLive    DeliveryKind = "live"    // a part of an answer being written
 	DeliverNotice  DeliveryKind = "notice"  // anything else that people should see
 )
