@@ -82,6 +82,8 @@ package main
 //
 //	site                     serve the folder site at $SITE; /to?URL redirects there,
 //	                         and /search is a search API
+//	mcp                      run an MCP server over HTTP at $MCPURL, for the bearer of
+//	                         $MCPTOKEN; $MCP is a program that is one over stdio
 //
 // The database, in whose queries " stands for ':
 //
@@ -110,6 +112,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/agentcore/provider/providertest"
+	"parley/agentcore/tool/mcp/mcptest"
 	"parley/store"
 	"parley/store/storetest"
 )
@@ -123,6 +126,7 @@ const (
 // TestMain lets more scripts run beside each other than there are processors: they
 // wait far longer than they compute.
 func TestMain(m *testing.M) {
+	mcptest.Main() // this binary is an MCP server too
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -142,7 +146,7 @@ func runScripts(t *testing.T, measured bool) {
 		"sees": cmdSees, "answers": cmdAnswers, "chat": cmdChat, "halt": cmdHalt, "reaction": cmdReaction,
 		"confirmed": cmdConfirmed, "fail": cmdFail, "limited": cmdLimited,
 		"model": cmdModel, "sql": cmdSQL, "await": cmdAwait, "database": cmdDatabase,
-		"site": cmdSite,
+		"site": cmdSite, "mcp": cmdMCP,
 	}
 	for _, name := range farNames() {
 		commands[name] = cmdOwn(name)
@@ -348,7 +352,7 @@ func tail(text string, lines int) string {
 
 // visible are the variables that the program may see, besides the platform's.
 var visible = []string{
-	"HOME", "DB", "KEY", "MODEL", "PORT", "SITE", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
+	"HOME", "DB", "KEY", "MODEL", "PORT", "SITE", "MCP", "MCPURL", "MCPTOKEN", "PARLEY_CONFIG", "PARLEY_ALLOW", "PARLEY_DATABASE_URL",
 	"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN",
 }
 

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"parley/agentcore/tool/mcp/mcptest"
 )
 
 // cmdSite serves a folder of the script, and what a page needs around it.
@@ -41,4 +44,21 @@ func cmdSite(ts *testscript.TestScript, neg bool, args []string) {
 	server := httptest.NewServer(mux)
 	ts.Defer(server.Close)
 	ts.Setenv("SITE", server.URL)
+}
+
+const mcpToken = "the-token-of-the-mcp-server"
+
+// cmdMCP runs an MCP server, and names the program that is one.
+func cmdMCP(ts *testscript.TestScript, neg bool, args []string) {
+	positive(ts, neg, len(args) == 0, "mcp")
+	self, err := os.Executable()
+	ts.Check(err)
+	server := httptest.NewServer(mcptest.Handler(mcpToken))
+	ts.Defer(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	ts.Setenv("MCP", self)
+	ts.Setenv("MCPURL", server.URL)
+	ts.Setenv("MCPTOKEN", mcpToken)
 }
