@@ -32,6 +32,5 @@ func (c *Config) unserved() []string {
 	}
 	use("hooks", len(c.Hooks.PreTool)+len(c.Hooks.PostTool) > 0)
 	use("webhooks", len(c.Webhooks) > 0)
-	use("auxiliary.title", c.Auxiliary.Title.Model != "")
 	return keys
 }

@@ -237,7 +237,9 @@ func findSession(list []record.SessionSummary, arg string) (id record.SessionID,
 func (c *conversation) cmdTitle(ctx context.Context, in invocation) {
 	if in.args != "" {
 		t := clip(firstLine(in.args), 120)
-		c.answer(ctx, in, "This session is now **"+inert(t)+"**.", record.SetTitle{Title: t})
+		if c.answer(ctx, in, "This session is now **"+inert(t)+"**.", record.SetTitle{Title: t}) {
+			c.nameThread(in.from.Address, t)
+		}
 		return
 	}
 	s, err := c.g.store.Session(ctx, c.conv.Session)

@@ -47,6 +47,7 @@ type conversation struct {
 	children    sync.WaitGroup
 	turn        *runningTurn
 	compression *runningCompression
+	titled      record.SessionID // the session for which a title was made last
 	fetching    *fetching
 	questions   map[record.ApprovalID]*question
 	post        *poster

@@ -58,6 +58,8 @@ type Deps struct {
 	Transcriber Transcriber
 	// Outbox is the folder in which files wait until they are sent; "": none can be.
 	Outbox string
+	// Titler names sessions after their first answer; nil: people do.
+	Titler Titler
 	// MaxTurns bounds the model calls of a turn.
 	MaxTurns int
 	Now      func() time.Time

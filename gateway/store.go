@@ -84,6 +84,9 @@ type (
 		History(ctx context.Context, id record.SessionID) ([]record.Message, error)
 		AppendMessages(ctx context.Context, f record.Fence, s record.SessionID, msgs []record.Message) ([]record.Message, error)
 		SetSession(ctx context.Context, f record.Fence, s record.Session) error
+		// TitleSession names a session that has no title; one that has is
+		// record.ErrConflict.
+		TitleSession(ctx context.Context, f record.Fence, s record.SessionID, title string) error
 		// SetWire freezes what was really sent for a message.
 		SetWire(ctx context.Context, f record.Fence, s record.SessionID, seq int64, wire string) error
 		// Compress swaps to a child session; it fails with an error that matches

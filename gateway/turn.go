@@ -369,6 +369,7 @@ func (c *conversation) onTurnEnded(ctx context.Context, e turnEnded) {
 	if c.stale && !c.load(ctx) {
 		return
 	}
+	c.considerTitle(ctx, rt, e.result)
 	c.considerCompression(ctx, e.result)
 }
 

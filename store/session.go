@@ -49,6 +49,16 @@ func (db *DB) SetSession(ctx context.Context, f record.Fence, s record.Session) 
 	})
 }
 
+// TitleSession names a session that has no title yet. One that has fails with
+// record.ErrConflict: a name that a person gave stays.
+func (db *DB) TitleSession(ctx context.Context, f record.Fence, s record.SessionID, title string) error {
+	return db.write(ctx, "title session", f, func(b *pgx.Batch) {
+		b.Queue(`
+			WITH changed AS (UPDATE sessions SET title = $3 WHERE id = $1 AND conversation_id = $2 AND title = '' RETURNING 1)
+			SELECT check_rows(count(*), 1) FROM changed`, s, f.Conversation, text(title))
+	})
+}
+
 // summaries lists the sessions of conversation $1, at most $2. A chain of
 // compressions is one entry, its newest child; messages are counted along the
 // chain, without summaries and copies. Sessions in which nothing was said are left

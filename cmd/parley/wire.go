@@ -152,9 +152,19 @@ func (p *parts) wire(w wiring, adapters []chat.Adapter) error {
 		Store: w.db, Agent: p.agent, Adapters: adapters, Metrics: p.metrics, Log: w.log,
 		Model: w.config.Model, CheckModel: w.models.Check, Facts: w.models.Facts,
 		CompressAt: w.config.Compression.GatewayThreshold, MaxTurns: w.config.Agent.MaxTurns, Now: time.Now,
-		Outbox: filepath.Join(w.config.DataDir, "outbox"), Workspace: space, Transcriber: w.transcriber(),
+		Outbox: filepath.Join(w.config.DataDir, "outbox"), Workspace: space, Transcriber: w.transcriber(), Titler: w.titler(),
 	})
 	return err
+}
+
+// titler names sessions, if a model for it is configured: it is one more call for each
+// session.
+func (w wiring) titler() gateway.Titler {
+	chain := w.config.Auxiliary.Title
+	if chain.Model == "" {
+		return nil
+	}
+	return agentcore.Titler{Model: w.models.set.Chain(chain), ID: chain.Model, Book: w.book()}
 }
 
 // own makes whoever sits at a built-in chat an owner: they hold its token, or the

@@ -58,10 +58,11 @@ type Options struct {
 	Wrap func(gateway.Store) gateway.Store
 	// Platform is shared by a harness that is started anew; nil: a fresh one.
 	Platform *Platform
-	// Transcriber writes voice notes down.
+	// Transcriber writes voice notes down, Titler names sessions.
 	Transcriber gateway.Transcriber
 	// Now is the gateway's clock; nil: the real one.
-	Now func() time.Time
+	Now    func() time.Time
+	Titler gateway.Titler
 	// Workspace is shared by a harness that is started anew; "": a fresh one.
 	Workspace string
 }
@@ -118,7 +119,7 @@ func New(t testing.TB, m *Model, o Options) *Harness {
 	g, err := gateway.New(cfg, gateway.Deps{
 		Store: view, Agent: h.Agent, Adapters: []chat.Adapter{h.Platform}, Metrics: noMetrics{}, Log: log, Model: DefaultModel,
 		CheckModel: func(llm.ModelID) error { return nil }, Facts: facts(o.Window), MaxTurns: 20, CompressAt: 0.85, Now: o.Now,
-		Workspace: space, Transcriber: o.Transcriber, Outbox: h.Outbox,
+		Workspace: space, Transcriber: o.Transcriber, Outbox: h.Outbox, Titler: o.Titler,
 	})
 	if err != nil {
 		t.Fatal(err)
