@@ -82,8 +82,8 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if example.DataDir != "/home/ada/.parley" {
 		t.Errorf("data_dir is %q", example.DataDir)
 	}
-	if got := example.Warnings(); len(got) != 2 {
-		t.Errorf("warnings: %q, want the two that are off", got)
+	if got := example.Warnings(); len(got) != 3 {
+		t.Errorf("warnings: %q, want the three that are off", got)
 	}
 }
 

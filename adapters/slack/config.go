@@ -33,7 +33,8 @@ func DefaultConfig() Config {
 }
 
 // Validate reports every wrong value with its key and what is allowed. An account
-// without a bot token is off, and lacks nothing.
+// without a bot token is off, and lacks nothing; one without an app-level token says
+// so when it is run or probed, and the others go on.
 func (c Config) Validate() []error {
 	var errs []error
 	wrong := func(key, format string, args ...any) {
@@ -54,8 +55,6 @@ func (c Config) Validate() []error {
 	switch {
 	case strings.HasPrefix(c.BotToken.Reveal(), "xapp-"):
 		wrong("bot_token", "this is an app-level token; the bot token begins with xoxb- and stands on the page OAuth & Permissions")
-	case c.Mode == modeSocket && c.AppToken.Empty():
-		wrong("app_token", "socket mode needs the app-level token that begins with xapp- (Basic Information, App-Level Tokens, scope connections:write)")
 	case c.Mode == modeSocket && strings.HasPrefix(c.AppToken.Reveal(), "xoxb-"):
 		wrong("app_token", "this is a bot token; the app-level token begins with xapp-")
 	case c.Mode == modeEvents && c.SigningSecret.Empty():

@@ -61,8 +61,6 @@ type inner struct {
 	Previous  *message `json:"previous_message"`
 	EventTS   string   `json:"event_ts"`
 	// of what has no message
-	ChannelID string `json:"channel_id"`
-	UserID    string `json:"user_id"`
 	Tab       string `json:"tab"`
 	Assistant *struct {
 		User    string `json:"user_id"`
@@ -207,20 +205,15 @@ func (a *Adapter) received(ctx context.Context, channel, channelType string, m m
 }
 
 // changed decodes an edit. Slack also reports unfurled links and the bot's own edits
-// as changes: what says the same is none (MEN-003). If a mention was added in a
-// channel, the message is for the bot only now: it comes as a new one, which is
-// nothing if it was taken before (MEN-015).
+// as changes: what says the same is none (MEN-003).
 func (a *Adapter) changed(ctx context.Context, channel string, ev inner) []chat.Event {
 	m, was := ev.Message, ev.Previous
 	if m == nil || m.TS == "" || a.mine(m) || !slices.Contains(carries, m.Subtype) {
 		return nil
 	}
 	now := a.said(ctx, m)
-	var before said
-	if was != nil {
-		if before = a.said(ctx, was); before.text == now.text && before.mentioned == now.mentioned {
-			return nil
-		}
+	if was != nil && a.said(ctx, was) == now {
+		return nil
 	}
 	o := a.originOf(ctx, channel, ev.ChannelType, m, "edit")
 	version := ""
@@ -229,11 +222,7 @@ func (a *Adapter) changed(ctx context.Context, channel string, ev inner) []chat.
 	}
 	sum := sha256.Sum256([]byte(now.text))
 	o.Key = chat.EventKey(fmt.Sprintf("%s/%s/%x", o.Key, version, sum[:8]))
-	var evs []chat.Event
-	if o.Kind == chat.Group && now.mentioned && !before.mentioned {
-		evs = a.received(ctx, channel, ev.ChannelType, *m)
-	}
-	return append(evs, chat.MessageEdited{Origin: o, Text: now.text, ForBot: o.Kind == chat.Direct || now.mentioned})
+	return []chat.Event{chat.MessageEdited{Origin: o, Text: now.text, ForBot: o.Kind == chat.Direct || now.mentioned}}
 }
 
 // removed decodes a deletion.
@@ -248,17 +237,11 @@ func (a *Adapter) removed(ctx context.Context, channel string, ev inner) []chat.
 
 // stopped decodes Slack's own stop control. The session's state is the bot's to set.
 func (a *Adapter) stopped(ctx context.Context, ev inner) []chat.Event {
-	channel, user := ev.ChannelID, ev.UserID
-	if channel == "" {
-		channel = rawString(ev.Channel)
-	}
-	if user == "" {
-		user = ev.User
-	}
-	if channel == "" || user == "" {
+	channel := rawString(ev.Channel)
+	if channel == "" || ev.User == "" {
 		return nil
 	}
-	m := &message{User: user, TS: ev.EventTS, Thread: ev.Thread}
+	m := &message{User: ev.User, TS: ev.EventTS, Thread: ev.Thread}
 	o := a.originOf(ctx, channel, ev.ChannelType, m, "stop")
 	o.Address.Thread, o.Message, o.Threaded = chat.ThreadID(ev.Thread), "", false
 	a.sessionIdle(ctx, channel, ev.Thread)

@@ -97,6 +97,9 @@ func explain(err error) string {
 // credential is the end of an adapter whose token does not work; nil for any other
 // error. app says that it is about the app-level token.
 func (a *Adapter) credential(err error, app bool) error {
+	if err == nil {
+		return nil
+	}
 	bad := says(err, refusedTokens...)
 	if !bad && (!app || !says(err, "missing_scope")) {
 		return nil

@@ -110,5 +110,5 @@ func (a *Adapter) slash(ctx context.Context, payload json.RawMessage) ([]chat.Ev
 	o.Key = chat.EventKey("command/" + in.Channel + "/" + in.Trigger)
 	o.At, o.Message = time.Now(), ""
 	o.Reply = handle{user: in.User, team: a.bot().TeamID, respond: in.Respond}.encode()
-	return []chat.Event{chat.CommandInvoked{Origin: o, Name: name, Args: plainText(args)}}, nil
+	return []chat.Event{chat.CommandInvoked{Origin: o, Name: name, Args: a.said(ctx, &message{Text: args}).text}}, nil
 }

@@ -31,9 +31,10 @@ var botScopes = []string{
 	"users:read",      // names
 }
 
-// botEvents are all that the adapter understands.
+// botEvents are all that the adapter needs. It understands assistant_thread_started
+// too, which apps with the older assistant view have instead of app_home_opened.
 var botEvents = []string{
-	"app_home_opened", "app_mention", "assistant_thread_started", "message.channels", "message.groups", "message.im", "message.mpim",
+	"agent_session_stopped", "app_home_opened", "app_mention", "message.channels", "message.groups", "message.im", "message.mpim",
 }
 
 // reserved are the names that Slack keeps for itself: they are reached through the
@@ -62,9 +63,10 @@ type Manifest struct {
 			Name   string `json:"display_name"`
 			Online bool   `json:"always_online"`
 		} `json:"bot_user"`
-		Assistant struct {
-			Description string `json:"assistant_description"`
-		} `json:"assistant_view"`
+		Agent struct {
+			Description string   `json:"agent_description"`
+			Prompts     []Prompt `json:"suggested_prompts"`
+		} `json:"agent_view"`
 		Commands []SlashCommand `json:"slash_commands"`
 	} `json:"features"`
 	OAuth struct {
@@ -87,6 +89,12 @@ type Manifest struct {
 	} `json:"settings"`
 }
 
+// Prompt is a suggestion for the first message.
+type Prompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
 // SlashCommand is one command of a manifest.
 type SlashCommand struct {
 	Command     string `json:"command"`
@@ -103,7 +111,10 @@ func NewManifest(cmds []chat.CommandInfo, requestURL string) Manifest {
 	m.Display.Name, m.Display.Description = "parley", "An agent to talk with: mention it, or write to it."
 	m.Features.Home.MessagesTab = true
 	m.Features.Bot.Name, m.Features.Bot.Online = "parley", true
-	m.Features.Assistant.Description = "Ask, and go on asking: each thread is a conversation."
+	m.Features.Agent.Description = "Ask, and go on asking: each thread is a conversation."
+	for _, p := range prompts {
+		m.Features.Agent.Prompts = append(m.Features.Agent.Prompts, Prompt{p.Title, p.Message})
+	}
 	m.Features.Commands = []SlashCommand{{
 		Command: "/" + ownCommand, URL: requestURL, Description: "any command by its name; help lists them", Usage: "help", Escape: true,
 	}}

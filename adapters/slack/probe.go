@@ -59,7 +59,10 @@ func (a *Adapter) probeEvents() chat.Finding {
 func (a *Adapter) probeSocket(ctx context.Context) chat.Finding {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	_, _, err := a.api.StartSocketModeContext(ctx)
+	err := error(errNoAppToken)
+	if !a.cfg.AppToken.Empty() {
+		_, _, err = a.api.StartSocketModeContext(ctx)
+	}
 	if cred, ok := errors.AsType[*chat.CredentialError](a.credential(err, true)); ok {
 		return chat.Finding{What: cred.Reason, Fix: cred.Fix}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	lib "github.com/slack-go/slack"
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
@@ -72,9 +73,15 @@ func (l *link) acknowledge(id string) error {
 	return l.conn.WriteJSON(map[string]string{"envelope_id": id})
 }
 
+// errNoAppToken stands for what Slack would answer to no token.
+var errNoAppToken = lib.SlackErrorResponse{Err: "not_authed"}
+
 // runSockets keeps a socket open for ever. When Slack refreshes one, its successor is
 // opened while the old one is still read.
 func (a *Adapter) runSockets(ctx context.Context, heal *healing) error {
+	if a.cfg.AppToken.Empty() {
+		return a.credential(errNoAppToken, true)
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)

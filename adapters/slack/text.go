@@ -23,14 +23,6 @@ var token = regexp.MustCompile(`<([^<>]+)>`)
 // (MKD-001).
 var decodeEntities = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
 
-// plainText decodes a text without mentions.
-func plainText(s string) string {
-	return clean(decodeEntities.Replace(token.ReplaceAllStringFunc(s, func(t string) string {
-		to, label, _ := strings.Cut(t[1:len(t)-1], "|")
-		return address(to, label)
-	})))
-}
-
 // said reads a message: its text, else what its blocks or its attachments say
 // (ATT-001). Tokens come first and entities after, so that no mention arises from
 // what was typed.

@@ -133,7 +133,6 @@ func TestModes(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"no app token":      {func(c *Config) { c.AppToken = DefaultConfig().AppToken }, "app_token"},
 		"no signing secret": {func(c *Config) { c.Mode, c.SigningSecret = modeEvents, DefaultConfig().SigningSecret }, "signing_secret"},
 		"tokens swapped":    {func(c *Config) { c.BotToken, c.AppToken = c.AppToken, c.BotToken }, "bot_token"},
 		"no such mode":      {func(c *Config) { c.Mode = "poll" }, "mode"},

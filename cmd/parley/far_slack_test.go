@@ -189,9 +189,14 @@ func (p *slackSpot) chat() string { return p.channel }
 // slackEscape is what Slack does to what people type.
 var slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
+// slackText is a text as Slack delivers it; the bot's name in it is a mention.
+func slackText(s string) string {
+	return strings.ReplaceAll(slackEscape.Replace(s), slackEscape.Replace(slackBot), slackBot)
+}
+
 // say: a command in the room is written in the thread where something was said last.
 func (p *slackSpot) say(s saying) string {
-	text := strings.ReplaceAll(slackEscape.Replace(s.text), slackEscape.Replace(slackBot), slackBot)
+	text := slackText(s.text)
 	if rest, ok := strings.CutPrefix(text, "/"); ok {
 		text = "!" + rest
 	}
@@ -222,7 +227,7 @@ func (p *slackSpot) say(s saying) string {
 }
 
 func (p *slackSpot) edit(message, text string) {
-	p.server.Edit(p.channel, message, slackEscape.Replace(text))
+	p.server.Edit(p.channel, message, slackText(text))
 }
 
 func (p *slackSpot) remove(message string) { p.server.Remove(p.channel, message) }

@@ -69,6 +69,15 @@ package main
 //	telegram block PERSON    the person blocks the bot
 //	telegram webhook PATTERN wait until updates are pushed to such an address
 //
+// Slack alone:
+//
+//	slack slash PLACE COMMAND [TEXT]
+//	                         invoke a slash command
+//	slack event FILE         deliver an inner event as it is
+//	slack envelope FILE      write a frame to the socket as it is
+//	slack disconnect         ask the bot to leave its socket
+//	slack silence            let nothing through any more, unnoticed
+//
 // The model, which answers by its keywords (providertest.Keywords):
 //
 //	model next KEY=VALUE...  how it answers the next request instead: text, words,

@@ -206,12 +206,21 @@ func (s *Server) StartAssistant(who User) (channel, thread string) {
 	return channel, root.ts
 }
 
-// PressStop is Slack's own stop control of an agent session.
+// PressStop is Slack's own stop control of an agent session. Slack stops the streams
+// of the thread; the rest is the bot's to do.
 func (s *Server) PressStop(channel, thread string, who User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	stopped := []string{}
+	for _, m := range s.world.channels[channel].messages {
+		if m.thread == thread && m.streaming(s.opt.now()) {
+			m.stream.until = s.opt.now()
+			stopped = append(stopped, m.ts)
+		}
+	}
 	s.event(map[string]any{
-		"type": "agent_session_stopped", "channel_id": channel, "thread_ts": thread, "user_id": who.ID, "event_ts": s.world.stamp(s.opt.now()),
+		"type": "agent_session_stopped", "channel": channel, "thread_ts": thread, "user": who.ID, "event_ts": s.world.stamp(s.opt.now()),
+		"streaming_message_ts": stopped,
 	})
 	s.changed.fire()
 }

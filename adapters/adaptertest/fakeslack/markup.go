@@ -2,6 +2,7 @@ package fakeslack
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -9,6 +10,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
 	gtext "github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 // control matches what Slack reads between angle brackets.
@@ -106,6 +108,19 @@ func inspected(method, plain string, blocks []block) []Violation {
 	return list
 }
 
+// itemMark is what stands before an item of a list.
+func itemMark(n *ast.ListItem) string {
+	list, ok := n.Parent().(*ast.List)
+	if !ok || !list.IsOrdered() {
+		return "• "
+	}
+	number := list.Start
+	for before := n.PreviousSibling(); before != nil; before = before.PreviousSibling() {
+		number++
+	}
+	return strconv.Itoa(number) + ". "
+}
+
 // dialect is what a markdown block is taken for.
 var dialect = goldmark.New(goldmark.WithExtensions(extension.GFM))
 
@@ -122,7 +137,11 @@ func plainMarkdown(s string) string {
 		switch n := n.(type) {
 		case *ast.Text:
 			if in {
-				b.Write(n.Value(src))
+				v := n.Value(src)
+				if !n.IsRaw() && n.Parent().Kind() != ast.KindCodeSpan {
+					v = util.ResolveNumericReferences(util.ResolveEntityNames(util.UnescapePunctuations(v)))
+				}
+				b.Write(v)
 				if n.SoftLineBreak() || n.HardLineBreak() {
 					b.WriteByte('\n')
 				}
@@ -152,7 +171,7 @@ func plainMarkdown(s string) string {
 		case *ast.ListItem:
 			if in {
 				line()
-				b.WriteString("• ")
+				b.WriteString(itemMark(n))
 			}
 		case *east.TableCell:
 			if !in {

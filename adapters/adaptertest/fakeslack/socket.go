@@ -87,12 +87,12 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	l := &link{conn: conn}
 	defer func() { _ = conn.Close() }()
-	l.write(fmt.Sprintf(`{"type":"hello","num_connections":1,"debug_info":{"host":"fake"},"connection_info":{"app_id":%q}}`, AppID))
 	s.mu.Lock()
 	if s.sockets.closed {
 		s.mu.Unlock()
 		return
 	}
+	l.write(fmt.Sprintf(`{"type":"hello","num_connections":1,"debug_info":{"host":"fake"},"connection_info":{"app_id":%q}}`, AppID))
 	s.sockets.links = append(s.sockets.links, l)
 	s.sockets.opened++
 	for _, e := range s.sockets.due {
