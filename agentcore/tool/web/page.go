@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	readability "codeberg.org/readeck/go-readability/v2"
@@ -99,8 +100,7 @@ func strip(n *html.Node) {
 }
 
 func unseen(n *html.Node) bool {
-	switch n.DataAtom {
-	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Object, atom.Svg:
+	if slices.Contains([]atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Object, atom.Svg}, n.DataAtom) {
 		return true
 	}
 	for _, a := range n.Attr {
