@@ -345,7 +345,7 @@ func (s *server) redact(text string) string {
 	for _, values := range []map[string]secret.String{s.cfg.Env, s.cfg.Headers} {
 		for _, v := range values {
 			if shown := v.Reveal(); len(shown) >= 4 {
-				text = strings.ReplaceAll(text, shown, "[secret]")
+				text = strings.ReplaceAll(text, shown, secret.Mask)
 			}
 		}
 	}
