@@ -71,6 +71,7 @@ func Run(t *testing.T, s Subject) {
 		"failures":                     failures,
 		"markup":                       markup,
 		"buttons":                      buttons,
+		"calls nobody":                 callsNobody,
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := goleak.IgnoreCurrent()
@@ -382,6 +383,46 @@ func buttons(t *testing.T, s Subject) {
 	if acker, ok := a.(chat.ButtonAcker); ok {
 		if err := acker.AckButton(t.Context(), press, "Done"); err != nil {
 			t.Error(err)
+		}
+	}
+	complaints(t, p)
+}
+
+// calls are what calls people somewhere, if a model writes it.
+var calls = []string{
+	"@everyone and @here", "@channel", "<!channel> <!here> <!everyone|x> <!subteam^S012ABC|team>", "<@U012ABCDEF> <@W012ABC> <#C012ABCDEF|general>",
+	"<@123456789012345678> <@!123456789012345678> <@&123456789012345678>", "[you](tg://user?id=1001) and **[you](tg://user?id=1001)**",
+	"> @everyone\n\n- <!here>\n\n`@here <!channel>`\n\n```\n<@U012ABCDEF> @everyone\n```", "| <!here> | @everyone |\n|---|---|\n| @here | <!channel> |",
+	"[@everyone](https://x.example/@channel) \\<!channel> &lt;!channel&gt; &#64;everyone &commat;&#101;veryone",
+}
+
+// callsNobody: whatever a model or a tool writes, nobody is called by it, in a message,
+// an edit, a line of progress or a button; and the words are still there to be read
+// (MEN-007). The platform complains about a call.
+func callsNobody(t *testing.T, s Subject) {
+	p := s.Start(t)
+	a := s.New(t, s.Secret)
+	for i, text := range calls {
+		m := chat.Outgoing{Key: fmt.Sprint("c", i), Text: text, Live: true, Progress: []string{"⚙ " + strings.ReplaceAll(text, "\n", " ")}}
+		if !a.Limits().NoButtons {
+			m.Buttons = [][]chat.Button{{{Label: text[:min(len(text), 30)], Data: "x"}}}
+		}
+		id, err := a.Send(t.Context(), s.Chat, m)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if e, ok := a.(chat.Editor); ok {
+			m.Live, m.Progress, m.Text = false, nil, text+" again"
+			if err := e.Edit(t.Context(), s.Chat, id, m); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		shown, _ := p.Shown(id)
+		for _, word := range []string{"everyone", "here", "channel"} {
+			if strings.Contains(text, word) && !strings.Contains(shown, word) {
+				t.Errorf("%q: %s is not there to be read: %q", text, word, shown)
+			}
 		}
 	}
 	complaints(t, p)

@@ -23,9 +23,9 @@ func clean(s string) string {
 const apart = "\u200b"
 
 // calls matches what Slack could take for a mention: <@…>, <!…>, <#…>, @here,
-// @channel, @everyone. It looks one character ahead, so that a text that grows
-// changes nothing of what was shown.
-var calls = regexp.MustCompile(`<[@!#]|(^|[^\pL\pN_@])@[hceHCE]`)
+// @channel, @everyone, also where characters of it are written as entities. It looks
+// one character ahead, so that a text that grows changes nothing of what was shown.
+var calls = regexp.MustCompile(`(?:<|&(?:lt|LT|#0*60|#[xX]0*3[cC]);)[@!#&]|(?:^|[^\pL\pN_@])(?:@|&(?:commat|#0*64|#[xX]0*40);)[hceHCE&]`)
 
 // inert is a text for a markdown block, which takes Markdown as models write it,
 // with everything taken apart that would call people (MEN-007).

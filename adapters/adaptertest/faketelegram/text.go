@@ -52,6 +52,9 @@ func (s *Server) content(r *request, parameter string) (content, error) {
 		r.json("caption_entities", &c.entities)
 	}
 	c.text, c.entities = clean(c.text, c.entities)
+	if slices.ContainsFunc(c.entities, func(e Entity) bool { return e.Type == "text_mention" }) {
+		s.violation(Violation{r.method, parameter, "calls somebody: a model may have been told to"})
+	}
 	if parameter == "caption" {
 		if length(c.text) > maxCaption {
 			return c, badRequest("message caption is too long")
