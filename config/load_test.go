@@ -13,6 +13,7 @@ import (
 
 	"parley/agentcore/llm"
 	"parley/config"
+	"parley/config/secret"
 	"parley/gateway"
 )
 
@@ -124,7 +125,7 @@ transcription: { model: "openai/whisper-1" }
 streaming: edit
 tools: { enabled: [ terminal ], workspace: "~/work", terminal: { sandbox: off }, web_search: { provider: "brave", api_key: "k" } }
 hooks: { pre_tool: [ ./audit ], post_tool: [] }
-webhooks: { deploys: { secret: s, prompt: p, deliver: "telegram/main" } }
+webhooks: { deploys: { secret: "0123456789abcdef", prompt: p, deliver: "telegram/main/12345" } }
 mcp_servers: { files: { command: mcp-files, args: [ /srv ], env: { A: b } } }
 skills: { dir: ./skills }
 platforms:
@@ -140,8 +141,9 @@ platforms:
 		Approvals:     gateway.ApprovalsConfig{Mode: "deny", Timeout: 10 * time.Second},
 		Clarify:       gateway.ClarifyConfig{Timeout: 2 * time.Hour},
 		Shutdown:      gateway.ShutdownConfig{Grace: 5 * time.Second}, Streaming: gateway.StreamEdit,
+		Webhooks: map[string]gateway.WebhookConfig{"deploys": {Secret: secret.New("0123456789abcdef"), Prompt: "p", Deliver: "telegram/main/12345"}},
 	}
-	if diff := cmp.Diff(want, c.Gateway); diff != "" {
+	if diff := cmp.Diff(want, c.Gateway, cmp.Comparer(func(a, b secret.String) bool { return a.Reveal() == b.Reveal() })); diff != "" {
 		t.Errorf("gateway (-want +got):\n%s", diff)
 	}
 	for what, pair := range map[string][2]any{
@@ -166,7 +168,7 @@ platforms:
 	}
 	warned := c.Warnings()
 	for _, key := range []string{
-		"hooks", "webhooks",
+		"hooks",
 	} {
 		if !slices.Contains(warned, key+" is not available in this version") {
 			t.Errorf("no warning for %s in:\n%q", key, warned)

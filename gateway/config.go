@@ -15,6 +15,8 @@ type Config struct {
 	Approvals     ApprovalsConfig
 	Clarify       ClarifyConfig
 	Shutdown      ShutdownConfig
+	// Webhooks begin turns from outside, by name.
+	Webhooks map[string]WebhookConfig `yaml:"webhooks"`
 	// Streaming says whether answers are shown while they are written.
 	Streaming Streaming
 }
@@ -114,6 +116,7 @@ func (c Config) Validate() []error {
 			errs = append(errs, fmt.Errorf("%s: %s must be more than 0", d.key, d.v))
 		}
 	}
+	errs = append(errs, validWebhooks(c.Webhooks)...)
 	errs = append(errs, validPeople("access.allow", c.Access.Allow, true)...)
 	return append(errs, validPeople("access.admins", c.Access.Admins, false)...)
 }

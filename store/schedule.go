@@ -14,6 +14,9 @@ import (
 // maxSchedules bounds the schedules of a conversation that are not done.
 const maxSchedules = 50
 
+// maxWaiting bounds the outside events that wait in a conversation.
+const maxWaiting = 100
+
 // ErrTooMany means that a conversation has as many schedules as it may have.
 var ErrTooMany = fmt.Errorf("store: a conversation has at most %d schedules: %w", maxSchedules, record.ErrConflict)
 
@@ -233,7 +236,8 @@ func queueRan(b *pgx.Batch, e record.TurnEnd) {
 
 // Enqueue puts an outside event into the inbox of the conversation that was active
 // last at the event's address, once by its key: a known one is a duplicate, and
-// nothing else happens. Where nobody has talked yet it is record.ErrNotFound.
+// nothing else happens. Where nobody has talked yet it is record.ErrNotFound; where too
+// many events wait it is record.ErrConflict.
 func (db *DB) Enqueue(ctx context.Context, r record.ReplicaID, ev chat.Event) (record.Receipt, error) {
 	var rc record.Receipt
 	err := db.tx(ctx, "enqueue", func(ctx context.Context, tx pgx.Tx) error {
@@ -249,6 +253,7 @@ func (db *DB) Enqueue(ctx context.Context, r record.ReplicaID, ev chat.Event) (r
 			return err
 		}
 		b := &pgx.Batch{}
+		b.Queue(`SELECT check_rows(greatest(count(*), $2), $2) FROM inbox WHERE conversation_id = $1 AND state IN ('received', 'taken') AND kind = 'task'`, h.ID, maxWaiting)
 		q, err := queueEvent(b, h, ev)
 		if err != nil {
 			return err

@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -182,6 +185,24 @@ func cmdGet(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, neg, len(args) >= 2 && len(args) <= 4, "get PATH STATUS [PATTERN] [NAME]")
 	d := worldOf(ts).daemon(ts, optional(args, 3, "one"))
 	d.awaitPage(ts, d.address(ts)+args[0], args[1], expression(ts, optional(args, 2, "")))
+}
+
+func cmdHook(ts *testscript.TestScript, neg bool, args []string) {
+	positive(ts, neg, len(args) == 4 || len(args) == 5, "hook NAME STATUS SECRET BODY [DAEMON]")
+	d := worldOf(ts).daemon(ts, optional(args, 4, "one"))
+	ctx, cancel := limited()
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.address(ts)+"/webhook/in/"+args[0], strings.NewReader(args[3]))
+	ts.Check(err)
+	m := hmac.New(sha256.New, []byte(args[2]))
+	_, _ = io.WriteString(m, args[3])
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(m.Sum(nil)))
+	res, err := d.client.Do(req)
+	ts.Check(err)
+	_ = res.Body.Close()
+	if got := strconv.Itoa(res.StatusCode); got != args[1] {
+		ts.Fatalf("the webhook is answered %s", got)
+	}
 }
 
 // awaitPage asks until the answer is the one that is wanted.

@@ -31,6 +31,8 @@ package main
 //	[!] out PATTERN [NAME]   the same for what it prints
 //	get PATH STATUS [PATTERN] [NAME]
 //	                         wait until its HTTP server answers so
+//	hook NAME STATUS SECRET BODY [DAEMON]
+//	                         send a webhook, signed as GitHub does, and want that answer
 //	web say TEXT, web sees PATTERN
 //	                         write in the web chat, wait until it shows something
 //
@@ -150,7 +152,7 @@ func TestMeasuredScripts(t *testing.T) { runScripts(t, true) }
 
 func runScripts(t *testing.T, measured bool) {
 	commands := map[string]func(*testscript.TestScript, bool, []string){
-		"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "web": cmdWeb,
+		"parley": cmdParley, "code": cmdCode, "serve": cmdServe, "term": cmdTerm, "log": cmdLog, "out": cmdOut, "get": cmdGet, "hook": cmdHook, "web": cmdWeb,
 		"say": cmdSay, "edit": cmdEdit, "remove": cmdRemove, "again": cmdAgain, "press": cmdPress,
 		"sees": cmdSees, "answers": cmdAnswers, "chat": cmdChat, "halt": cmdHalt, "reaction": cmdReaction,
 		"confirmed": cmdConfirmed, "fail": cmdFail, "limited": cmdLimited,

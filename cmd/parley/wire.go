@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -127,6 +128,7 @@ func wireDaemon(ctx context.Context, w wiring) (*parts, error) {
 			}
 		}
 	}
+	maps.Copy(routes, p.gateway.Routes())
 	p.server, err = httpserver.New(w.config.HTTP, httpserver.Deps{
 		Log: w.log, Metrics: p.metrics.registry, Routes: routes,
 		Ready: func(ctx context.Context) []httpserver.Problem { return p.problems(ctx, w.db) },
