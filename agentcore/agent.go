@@ -105,7 +105,18 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	if a.growing, err = a.tools.Add(more); err != nil {
 		return nil, err
 	}
+	a.weighTools()
 	return a, nil
+}
+
+// weighTools tells the owner when the tools alone leave a conversation little room:
+// every request declares them.
+func (a *Agent) weighTools() {
+	tokens, window := engine.PromptTokens(record.Session{}, nil, a.tools.Specs()), a.deps.Facts(a.deps.DefaultModel).ContextWindow
+	if window > 0 && tokens > window/4 {
+		a.deps.Log.Warn("the tools take a large part of the model's window; name those that are needed in tools.enabled",
+			zap.Int("tokens", tokens), zap.Int("window", window))
+	}
 }
 
 // offered are the tools that a turn begins with, and keeps to its end.

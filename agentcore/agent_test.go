@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"parley/agentcore"
 	"parley/agentcore/agentcoretest"
@@ -440,5 +442,20 @@ func TestSurfaces(t *testing.T) { // mission 2.7: eight surfaces, in order
 	}
 	if p := events[agentcore.ToolProgress](b); p[0].Line != "half way" || p[0].Call.ID != "c" {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A model with a small window is not filled up with tools without a word.
+func TestToolsThatFillTheWindow(t *testing.T) {
+	for window, warned := range map[int]bool{100_000: false, 100: true} {
+		core, log := observer.New(zap.WarnLevel)
+		newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) {
+			d.Log = zap.New(core)
+			d.Facts = func(llm.ModelID) llm.Facts { return llm.Facts{ContextWindow: window} }
+			with(makeTool("a", tool.Spec{}, echo), makeTool("b", tool.Spec{}, echo))(nil, d)
+		})
+		if got := log.FilterMessageSnippet("tools.enabled").Len() == 1; got != warned {
+			t.Errorf("window %d: warned: %v", window, got)
+		}
 	}
 }
