@@ -46,7 +46,7 @@ var imports = []struct {
 	{"agentcore/provider/wire", "agentcore/llm config/secret"},
 	{"agentcore/provider/*", "agentcore/llm agentcore/provider/wire config/secret"},
 	{"agentcore/provider", "agentcore/llm config/secret"},
-	{"agentcore/tool/terminal", "agentcore/tool agentcore/tool/shell agentcore/llm config/secret"},
+	{"agentcore/tool/terminal", "agentcore/tool agentcore/tool/shell agentcore/llm store/record config/secret"},
 	{"agentcore/tool/*", "agentcore/tool agentcore/llm config/secret"},
 	{"agentcore/spending", "agentcore/llm store/record"},
 	{"agentcore/picture", "agentcore/llm"},

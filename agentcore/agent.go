@@ -213,6 +213,19 @@ func (a *Agent) Resume(ctx context.Context, req Request) (*Result, error) {
 	return t.run(ctx)
 }
 
+// StopProcesses ends what the tools left running for a conversation, and says how
+// much it was. It returns when all of it is gone, within a second.
+func (a *Agent) StopProcesses(c record.ConversationID) (n int) {
+	for _, name := range a.tools.Names() {
+		if t, _ := a.tools.Get(name); t != nil {
+			if s, ok := t.(tool.Stopper); ok {
+				n += s.Stop(c)
+			}
+		}
+	}
+	return n
+}
+
 // Wait blocks until every tool goroutine has returned, those included that a
 // stopped turn did not wait for.
 func (a *Agent) Wait() { a.running.Wait() }

@@ -55,10 +55,13 @@ func (c *conversation) cmdStop(ctx context.Context, in invocation) {
 	if len(withdrawn) > 0 {
 		said = append(said, "Not answered any more: "+c.list(withdrawn)+".")
 	}
+	c.cancelTurn(agentcore.ErrStopped)
+	if n := c.g.agent.StopProcesses(c.fence.Conversation); n > 0 {
+		said = append(said, "⏹ Ended: "+plural(n, "command")+" in the background.")
+	}
 	if len(said) == 0 {
 		said = []string{"Nothing is running."}
 	}
-	c.cancelTurn(agentcore.ErrStopped)
 	if c.answer(ctx, in, strings.Join(said, " "), record.Withdraw{UpTo: in.item.Seq, Reason: "withdrawn by /stop"}) {
 		c.drop(withdrawn...)
 	}
@@ -97,6 +100,9 @@ func (c *conversation) beginRoot(ctx context.Context, in invocation, why record.
 	text := "✨ A new session. The one before is kept: `/resume` goes back to it."
 	if title != "" {
 		text = "✨ A new session: **" + inert(title) + "**. The one before is kept: `/resume` goes back to it."
+	}
+	if n := c.g.agent.StopProcesses(c.fence.Conversation); n > 0 {
+		text += " Ended: " + plural(n, "command") + " in the background."
 	}
 	c.answer(ctx, in, text, record.BeginRoot{Reason: why, Title: clip(title, 120), ID: record.SessionID(record.NewID())})
 	c.stale = true

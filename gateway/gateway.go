@@ -27,6 +27,8 @@ type Agent interface {
 	Compact(ctx context.Context, r agentcore.CompactRequest) (engine.Result, error)
 	// Skills are the owner's, sorted by name.
 	Skills() []agentcore.Skill
+	// StopProcesses ends what tools left running for a conversation.
+	StopProcesses(c record.ConversationID) int
 }
 
 // Metrics counts; *httpserver or cmd implements it. Methods must not block.

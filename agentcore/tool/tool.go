@@ -91,3 +91,10 @@ type Result struct {
 	// Outcome is one word for the audit; empty means ok or error by Failed.
 	Outcome string
 }
+
+// Stopper is a tool that leaves something running after its calls. Stop ends all of
+// it that belongs to a conversation, and says how much there was.
+type Stopper interface {
+	Tool
+	Stop(c record.ConversationID) int
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"parley/agentcore/engine"
 	"parley/agentcore/llm"
 	"parley/agentcore/provider"
+	shell "parley/agentcore/tool/terminal"
 	"parley/config"
 	"parley/gateway/chat"
 	"parley/store"
@@ -95,6 +97,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	w := wiring{config: cfg, log: log}
 	findings = append(findings, w.examineDatabase(ctx))
 	findings = append(findings, w.examineModels(ctx)...)
+	findings = append(findings, examineSandbox(cfg))
 	findings = append(findings, w.examineAccounts(ctx)...)
 	findings = append(findings, w.examineTools(ctx)...)
 	return append(findings, examineHTTP(ctx, cfg))
@@ -212,6 +215,23 @@ func (w wiring) probe(ctx context.Context, p chat.Prober) ([]chat.Finding, error
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return p.Probe(ctx)
+}
+
+// examineSandbox says what the commands of the terminal tool run in.
+func examineSandbox(cfg *config.Config) finding {
+	const check = "sandbox"
+	self, err := os.Executable()
+	if err != nil {
+		self = ""
+	}
+	what, any, err := shell.InForce(cfg.Tools.Terminal, self)
+	switch {
+	case err != nil:
+		return finding{Check: check, What: err.Error(), Fix: "install bubblewrap, use a kernel with Landlock, or set tools.terminal.sandbox: auto"}
+	case !any && cfg.Tools.Terminal.Sandbox != "off":
+		return finding{Check: check, OK: true, What: "note: " + what, Fix: "install bubblewrap, or use Linux 5.13 or newer"}
+	}
+	return finding{Check: check, OK: true, What: "commands run in: " + what}
 }
 
 // examineHTTP tells a free address from a running parley and from somebody else.

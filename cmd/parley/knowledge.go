@@ -105,5 +105,8 @@ func (p *parts) answer(ctx, hurry context.Context) error {
 	working.Go(func() { p.servers.Run(behind) })
 	defer working.Wait()
 	defer stop()
+	if p.shell != nil {
+		defer p.shell.Close()
+	}
 	return p.gateway.Run(ctx, hurry)
 }

@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
+
+	"parley/agentcore/tool/terminal"
 	_ "time/tzdata" // zones, where the machine has none
 )
 
@@ -20,6 +22,9 @@ const gcPercent = 50
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if code, ran := terminal.Helper(os.Args[1:]); ran {
+		os.Exit(code)
 	}
 	interrupts := &interrupts{}
 	os.Exit(withSignals(interrupts, func(ctx, hurry context.Context) int {

@@ -124,6 +124,7 @@ import (
 
 	"parley/agentcore/provider/providertest"
 	"parley/agentcore/tool/mcp/mcptest"
+	shell "parley/agentcore/tool/terminal"
 	"parley/store"
 	"parley/store/storetest"
 )
@@ -138,6 +139,9 @@ const (
 // wait far longer than they compute.
 func TestMain(m *testing.M) {
 	mcptest.Main() // this binary is an MCP server too
+	if code, ran := shell.Helper(os.Args[1:]); ran {
+		os.Exit(code)
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

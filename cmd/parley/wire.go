@@ -44,6 +44,7 @@ type parts struct {
 	agent   *agentcore.Agent
 	recall  *memory.Recaller
 	servers *mcp.Servers
+	shell   *shell.Terminal // nil if there is no terminal
 	models  *models
 	metrics *metrics
 	// server is nil for chats without HTTP.
@@ -205,12 +206,16 @@ func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 		return nil, err
 	}
 	if enabled("terminal") {
-		t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space, Private: private(w.config)})
+		self, err := os.Executable()
+		if err != nil {
+			w.log.Warn("the sandbox is weaker: this program cannot start itself", zap.Error(err))
+		}
+		p.shell, err = shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space, Private: private(w.config), Launcher: self})
 		if err != nil {
 			// A container without a shell still has an agent.
 			w.log.Warn("the tool terminal is off", zap.Error(err))
 		} else {
-			tools = append(tools, t)
+			tools = append(tools, p.shell.Tools()...)
 		}
 	}
 	files, err := file.New(file.Deps{Workspace: space})

@@ -17,59 +17,83 @@ const drainTime = 200 * time.Millisecond
 type ending struct {
 	exit   int    // -1 if a signal ended it
 	signal string // its name
-	cut    bool   // ctx ended first
+	cut    bool   // it was ended before it had finished
 	left   int    // processes that outlived the shell
 }
 
-// execute runs cmd in a session of its own and returns when it has ended or ctx
-// has, with its whole tree gone. It never waits for the output's end of file,
-// which a process far away can hold back.
-func execute(ctx context.Context, cmd *exec.Cmd, mark string, out io.Writer) (ending, error) {
-	if err := ctx.Err(); err != nil {
-		return ending{}, err
-	}
+// running is a command with everything that it started.
+type running struct {
+	cmd    *exec.Cmd
+	tree   *tree
+	r      *os.File
+	copied chan struct{}
+	exited chan struct{}
+}
+
+// start runs cmd in a session of its own; its output goes to out.
+func start(cmd *exec.Cmd, mark string, out io.Writer) (*running, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return ending{}, err
+		return nil, err
 	}
-	defer r.Close() // also ends the copying, which is waited for where it can be
-	// One file for both keeps the order of what is printed. Stdin is left nil,
-	// which is the null device.
+	// One file for both keeps the order of what is printed. Stdin is left as it is;
+	// nil is the null device.
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	w.Close()
 	if err != nil {
-		return ending{}, err
+		r.Close()
+		return nil, err
 	}
-	copied := make(chan struct{})
+	p := &running{cmd: cmd, r: r, copied: make(chan struct{}), exited: make(chan struct{})}
 	go func() {
-		defer close(copied)
+		defer close(p.copied)
 		_, _ = io.Copy(out, r) // ends at end of file or at the read deadline
 	}()
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
+	go func() {
+		defer close(p.exited)
+		_ = cmd.Wait() // how it ended is read from its state
+	}()
+	p.tree = newTree(cmd.Process.Pid, mark)
+	return p, nil
+}
 
-	tree := newTree(cmd.Process.Pid, mark)
+// wait returns when the command has ended or ctx has, with its whole tree gone. It
+// never waits for the output's end of file, which a process far away can hold back.
+func (p *running) wait(ctx context.Context) ending {
+	defer p.r.Close() // also ends the copying, which is waited for where it can be
 	var end ending
 	select {
-	case <-exited:
-		end.left = tree.end()
+	case <-p.exited:
+		end.left = p.tree.end()
 	case <-ctx.Done():
 		end.cut = true
-		tree.end()
+		p.tree.end()
 		select {
-		case <-exited:
+		case <-p.exited:
 		case <-time.After(drainTime): // the kernel does not let it go
 			end.exit, end.signal = -1, "none, it cannot be ended"
-			return end, nil
+			return end
 		}
 	}
-	_ = r.SetReadDeadline(time.Now().Add(drainTime))
-	<-copied
-	end.exit = cmd.ProcessState.ExitCode()
-	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+	_ = p.r.SetReadDeadline(time.Now().Add(drainTime))
+	<-p.copied
+	end.exit = p.cmd.ProcessState.ExitCode()
+	if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		end.signal = s.Signal().String()
 	}
-	return end, nil
+	return end
+}
+
+// execute is start and wait.
+func execute(ctx context.Context, cmd *exec.Cmd, mark string, out io.Writer) (ending, error) {
+	if err := ctx.Err(); err != nil {
+		return ending{}, err
+	}
+	p, err := start(cmd, mark, out)
+	if err != nil {
+		return ending{}, err
+	}
+	return p.wait(ctx), nil
 }

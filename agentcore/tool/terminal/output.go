@@ -1,6 +1,9 @@
 package terminal
 
 import (
+	"encoding/hex"
+	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -11,7 +14,7 @@ import (
 )
 
 // output keeps the first 40 % and the last 60 % of limit bytes of what is written
-// to it, whatever the amount (TOL-003).
+// to it in memory, whatever the amount (TOL-003). What is more goes to a file.
 type output struct {
 	mu       sync.Mutex
 	head     []byte // full when it has reached its capacity
@@ -19,11 +22,13 @@ type output struct {
 	next     int    // where the ring is written
 	total    int
 	progress *progress
+	spool    *spool // nil as long as all is in memory
+	folder   string // where it is made; empty: nowhere
 }
 
-func newOutput(limit int, p *progress) *output {
+func newOutput(limit int, folder string, p *progress) *output {
 	h := limit * 2 / 5
-	return &output{head: make([]byte, 0, h), tail: make([]byte, 0, limit-h), progress: p}
+	return &output{head: make([]byte, 0, h), tail: make([]byte, 0, limit-h), folder: folder, progress: p}
 }
 
 // Write implements io.Writer; it never fails.
@@ -36,6 +41,12 @@ func (o *output) Write(b []byte) (int, error) {
 }
 
 func (o *output) add(b []byte) {
+	if o.spool == nil && o.folder != "" && o.total+len(b) > cap(o.head)+cap(o.tail) {
+		o.spill()
+	}
+	if o.spool != nil {
+		o.spool.write(b)
+	}
 	o.total += len(b)
 	n := min(len(b), cap(o.head)-len(o.head))
 	o.head = append(o.head, b[:n]...)
@@ -51,11 +62,53 @@ func (o *output) add(b []byte) {
 	}
 }
 
+// spill begins the file with what is in memory, which is still all of it.
+func (o *output) spill() {
+	o.spool = newSpool(o.folder)
+	o.spool.write(o.head)
+	o.spool.write(o.tail)
+}
+
+// keep returns the path of the file that has the whole output, "" if what is in
+// memory is all, or all that there is.
+func (o *output) keep() (path string, whole bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.spool == nil && o.folder != "" && o.binary() {
+		o.spill()
+	}
+	if o.spool == nil {
+		return "", true
+	}
+	return o.spool.keep(), o.spool.written == o.total
+}
+
+// binaryFrom is how much output is looked at as text whatever is in it.
+const binaryFrom = 512
+
+// binary says that the output is no text. o.mu is held.
+func (o *output) binary() bool {
+	if o.total < binaryFrom {
+		return false
+	}
+	odd, all := 0, 0
+	for _, r := range trimPartial(string(o.head)) {
+		all++
+		if r == 0 || r == utf8.RuneError || r < ' ' && !strings.ContainsRune("\t\n\r\x1b\b\f", r) {
+			odd++
+		}
+	}
+	return odd*10 > all
+}
+
 // text returns what was kept, cleaned: no escape sequences, no control characters
 // but tab and newline, no parted characters (TOL-007).
 func (o *output) text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.binary() {
+		return fmt.Sprintf("(binary data, %s, %d bytes; it begins with:)\n%s", http.DetectContentType(o.head), o.total, hex.Dump(o.head[:min(len(o.head), 128)]))
+	}
 	tail := string(o.tail[o.next:]) + string(o.tail[:o.next])
 	lost := o.total - len(o.head) - len(o.tail)
 	if lost == 0 {

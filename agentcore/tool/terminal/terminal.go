@@ -6,7 +6,12 @@
 //     and holding the output open do not help (TOL-004, TOL-005, STP-007);
 //   - a command sees no secret of parley: its environment is an allow-list (SEC-002);
 //   - a command cannot wait for a person: no input, no terminal (TOL-006);
-//   - whatever it prints, a bounded amount is kept: the beginning and the end (TOL-003).
+//   - whatever it prints, a bounded amount is kept in memory, the beginning and the
+//     end; the whole of it is in a file of the working folder (TOL-003);
+//   - a command in the background ends with its conversation's session, with /stop,
+//     and with parley, however parley ends;
+//   - where the machine can, commands run in a sandbox: they write their working
+//     folder only, and see neither people's homes nor parley's own files.
 package terminal
 
 import (
@@ -33,12 +38,16 @@ const (
 	outputLimit = 32 << 10
 )
 
-// Deps are what the tool works with.
+// Deps are what the tools work with.
 type Deps struct {
 	// Workspace holds the working folders, which are the homes of commands too.
 	Workspace tool.Workspace
 	// Private are parley's own files and folders, which no command may touch.
 	Private []string
+	// Launcher is the program that is started for the sandbox and for watching: one
+	// that begins with Helper, usually parley itself. Empty: there is no Landlock, and
+	// commands may outlive a parley that is killed.
+	Launcher string
 	// Now is the clock for progress lines; nil: time.Now.
 	Now func() time.Time
 }
@@ -47,21 +56,29 @@ type Deps struct {
 type input struct {
 	Command string `json:"command" jsonschema:"the command line, run by bash -c"`
 	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds until it is ended; 120 if not given, at most 600"`
+	// Background commands go on after the call.
+	Background bool `json:"background,omitempty" jsonschema:"true: it keeps running (a server, a watcher); use the tool process to read, write or kill it"`
 }
 
 const description = `Run a shell command in this conversation's working folder and return what it printed (stdout and stderr) and its exit code.
-It gets no input and no terminal, so use the non-interactive options of programs. Every process it starts is ended with it: nothing keeps running in the background. A person approves first what does more than read files here. Long output is cut in the middle; write it to a file and look at parts.`
+It gets no input and no terminal, so use the non-interactive options of programs. Every process it starts is ended with it; what must keep running is started with background. A person approves first what does more than read files here. Long output is cut in the middle; the result says in which file the whole of it is.`
 
-type terminal struct {
+// Terminal makes the tools that run commands, and ends what they left running.
+type Terminal struct {
 	shell     string
 	workspace tool.Workspace
 	private   []string
 	homes     []string
+	sandbox   sandbox
+	owner     string // begins the mark of every command of this process
 	now       func() time.Time
+	tools     []tool.Tool
+	processes processes
 }
 
-// New makes the tool `terminal`. It fails if the machine has no shell.
-func New(cfg Config, deps Deps) (tool.Tool, error) {
+// New makes the tools `terminal` and `process`. It fails if the machine has no
+// shell, or not the sandbox that is asked for. Close ends what runs in the background.
+func New(cfg Config, deps Deps) (*Terminal, error) {
 	if err := errors.Join(cfg.Validate()...); err != nil {
 		return nil, err
 	}
@@ -71,19 +88,57 @@ func New(cfg Config, deps Deps) (tool.Tool, error) {
 			return nil, errors.New("terminal: neither bash nor sh is in PATH")
 		}
 	}
-	t := &terminal{shell: shell, workspace: deps.Workspace, private: deps.Private, homes: []string{"/root"}, now: deps.Now}
-	if home, err := os.UserHomeDir(); err == nil {
-		t.homes = append(t.homes, home)
-	}
+	t := &Terminal{shell: shell, workspace: deps.Workspace, private: deps.Private, homes: homes(), owner: rand.Text() + ".", now: deps.Now}
 	if t.now == nil {
 		t.now = time.Now
 	}
+	if t.sandbox, err = newSandbox(cfg, deps.Launcher, slices.Concat(t.homes, t.private)); err != nil {
+		return nil, err
+	}
 	spec := tool.Spec{ToolSpec: llm.ToolSpec{Name: "terminal", Description: description}, Needs: tool.Exec}
-	return tool.NewJudged(spec, t.judge, t.run)
+	run, err := tool.NewJudged(spec, t.judge, t.run)
+	if err != nil {
+		return nil, err
+	}
+	look, err := t.processTool()
+	if err != nil {
+		return nil, err
+	}
+	t.tools = []tool.Tool{run, look}
+	return t, nil
+}
+
+// Tools are the tools.
+func (t *Terminal) Tools() []tool.Tool { return slices.Clone(t.tools) }
+
+// Sandbox says what commands run in.
+func (t *Terminal) Sandbox() string { return t.sandbox.String() }
+
+// homes are people's home folders: this account's and those beside it.
+func homes() []string {
+	out := []string{"/root"}
+	add := func(dir string) {
+		if dir = filepath.Clean(dir); filepath.IsAbs(dir) && dir != "/" && !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		add(home)
+	}
+	for _, base := range []string{"/home", "/Users"} {
+		entries, err := os.ReadDir(base)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			add(filepath.Join(base, e.Name()))
+		}
+	}
+	return out
 }
 
 // judge says what a command line does. Only of bash is known what it makes of one.
-func (t *terminal) judge(c tool.Call, in input) tool.Judgement {
+func (t *Terminal) judge(c tool.Call, in input) tool.Judgement {
 	folder, err := t.workspace.Folder(c.Conversation)
 	if err != nil {
 		return tool.Judgement{Needs: tool.Exec, Danger: tool.Opaque, Reason: "it runs nowhere"}
@@ -95,7 +150,7 @@ func (t *terminal) judge(c tool.Call, in input) tool.Judgement {
 	return tool.Judgement{Needs: tool.Exec, Danger: found.Danger, Reason: found.Reason, Pattern: in.Command}
 }
 
-func (t *terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result, error) {
+func (t *Terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result, error) {
 	if strings.TrimSpace(in.Command) == "" {
 		return tool.Failure("The command is empty."), nil
 	}
@@ -106,17 +161,20 @@ func (t *terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result,
 	if err != nil {
 		return tool.Failure("The working folder cannot be used: %v", err), nil
 	}
+	cmd, mark, err := t.command(folder, in.Command)
+	if err != nil {
+		return tool.Failure("The command could not be started: %v", err), nil
+	}
+	if in.Background {
+		return t.begin(ctx, c, in.Command, cmd, mark), nil
+	}
 	timeout := defaultTimeout
 	if in.Timeout > 0 {
 		timeout = min(time.Duration(in.Timeout)*time.Second, maxTimeout)
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	out := newOutput(outputLimit, &progress{show: c.Progress, now: t.now})
-	mark := rand.Text()
-	cmd := exec.Command(t.shell, "-c", in.Command)
-	cmd.Dir = folder
-	cmd.Env = environment(folder, mark)
+	out := newOutput(outputLimit, folder, &progress{show: c.Progress, now: t.now})
 	end, err := execute(limited, cmd, mark, out)
 	if err != nil {
 		return tool.Failure("The command could not be started: %v", err), nil
@@ -124,19 +182,34 @@ func (t *terminal) run(ctx context.Context, c tool.Call, in input) (tool.Result,
 	return result(ctx, end, timeout, out), nil
 }
 
+// command makes the process of a command line, marked and in the sandbox.
+func (t *Terminal) command(folder, line string) (*exec.Cmd, string, error) {
+	if err := t.processes.watch(t.sandbox.launcher, t.owner); err != nil {
+		return nil, "", err
+	}
+	scratch := filepath.Join(folder, ".tmp")
+	if err := os.Mkdir(scratch, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, "", err
+	}
+	mark := t.owner + rand.Text()
+	cmd, err := t.sandbox.command(folder, []string{t.shell, "-c", line})
+	if err != nil {
+		return nil, "", err
+	}
+	cmd.Env = environment(folder, mark)
+	return cmd, mark, nil
+}
+
 // environment is everything that a command inherits.
 func environment(folder, mark string) []string {
-	path, lang := os.Getenv("PATH"), os.Getenv("LANG")
-	if path == "" {
-		path = "/usr/local/bin:/usr/bin:/bin"
-	}
+	lang := os.Getenv("LANG")
 	if lang == "" {
 		lang = "C.UTF-8"
 	}
-	// A relative folder would let a file here stand for a program.
-	folders := slices.DeleteFunc(filepath.SplitList(path), func(d string) bool { return !filepath.IsAbs(d) })
-	path = strings.Join(folders, string(filepath.ListSeparator))
-	return []string{"PATH=" + path, "HOME=" + folder, "PWD=" + folder, "LANG=" + lang, "TERM=dumb", markName + "=" + mark}
+	path := strings.Join(searchPath(), string(filepath.ListSeparator))
+	return []string{
+		"PATH=" + path, "HOME=" + folder, "PWD=" + folder, "TMPDIR=" + filepath.Join(folder, ".tmp"), "LANG=" + lang, "TERM=dumb", markName + "=" + mark,
+	}
 }
 
 // result puts the end of a command into words. It has no duration in it: the same
@@ -159,10 +232,21 @@ func result(ctx context.Context, end ending, timeout time.Duration, out *output)
 	if end.left > 0 && !end.cut {
 		note += fmt.Sprintf("; processes left behind and ended: %d", end.left)
 	}
+	switch file, whole := out.keep(); {
+	case file != "" && whole:
+		note += paging("the whole output", out.total, file)
+	case file != "":
+		note += paging("the first part of the output", out.spool.written, file)
+	}
 	text := strings.TrimRight(tool.Clip(out.text(), outputLimit), "\n")
 	if text == "" {
 		text = "(no output)"
 	}
 	r.Text = text + "\n[" + note + "]"
 	return r
+}
+
+// paging says how to look at what was left out. It uses programs that only read.
+func paging(what string, bytes int, file string) string {
+	return fmt.Sprintf("; %s, %d bytes, is in %s: see parts with `tail -n +LINE %s | head -n 200` or `tail -c +BYTE %s | head -c 20000`, find with `grep -n`", what, bytes, file, file, file)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +24,17 @@ import (
 // leave room in it for a busy machine.
 const soon = time.Second
 
+// TestMain is the helper's program too.
+func TestMain(m *testing.M) {
+	if code, ran := Helper(os.Args[1:]); ran {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
 type rig struct {
 	t    *testing.T
+	term *Terminal
 	tool tool.Tool
 	dir  string // the conversation's working folder
 }
@@ -35,18 +46,23 @@ func newRig(t *testing.T) rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tl, err := New(DefaultConfig(), Deps{Workspace: space})
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := openFiles(t)
+	term, err := New(DefaultConfig(), Deps{Workspace: space, Launcher: self})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
+		term.Close()
 		goleak.VerifyNone(t)
 		if after := openFiles(t); after > before {
 			t.Errorf("%d files were open before, %d after", before, after)
 		}
 	})
-	return rig{t: t, tool: tl, dir: filepath.Join(root, "c1")}
+	return rig{t: t, term: term, tool: term.Tools()[0], dir: filepath.Join(root, "c1")}
 }
 
 func openFiles(t *testing.T) int {
@@ -101,7 +117,7 @@ func (r rig) gone(want int) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		for _, p := range processes(&tree{}) {
+		for _, p := range processTable(&tree{}) {
 			if p.pid == pid {
 				r.t.Errorf("process %d still lives", pid)
 			}
@@ -207,7 +223,7 @@ func TestEnvironmentHasNoSecrets(t *testing.T) {
 	t.Setenv("BASH_ENV", "/nonexistent")
 	r := newRig(t)
 	got := r.run(t.Context(), input{Command: "env"}, nil)
-	allowed := map[string]bool{"PATH": true, "HOME": true, "PWD": true, "LANG": true, "TERM": true, markName: true,
+	allowed := map[string]bool{"PATH": true, "HOME": true, "PWD": true, "LANG": true, "TERM": true, "TMPDIR": true, markName: true,
 		"SHLVL": true, "_": true, "OLDPWD": true} // the last three are the shell's own
 	for _, line := range strings.Split(got.Text, "\n") {
 		if name, _, ok := strings.Cut(line, "="); ok && !allowed[name] {
@@ -219,22 +235,93 @@ func TestEnvironmentHasNoSecrets(t *testing.T) {
 	}
 }
 
-// TOL-003, TOL-007.
+// TOL-003, TOL-007: 50 MB of text, of one line, and of no text at all take bounded
+// memory, the model gets an excerpt, and the rest can be looked at without asking.
 func TestOutputIsBounded(t *testing.T) {
+	const size = 50_000_000
+	for name, tc := range map[string]struct{ command, begins, ends string }{
+		"lines":    {"echo first; yes 日本 | head -c 50000005; echo; echo last", "first\n日本\n", "\nlast\n["},
+		"one line": {"printf first; head -c 50000000 /dev/zero | tr '\\0' x; printf last", "firstxxx", "xxxlast\n["},
+		"binary":   {"printf '\\211PNG\\r\\n\\032\\n'; head -c 50000000 /dev/urandom", "(binary data, image/png, 50000008 bytes; it begins with:)\n00000000  89 50 4e 47", "|\n["},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			before := allocated()
+			got := r.run(t.Context(), input{Command: tc.command}, nil)
+			if used := allocated() - before; used > 8<<20 {
+				t.Errorf("%d bytes were allocated for %d", used, size)
+			}
+			if len(got.Text) > outputLimit+600 || !utf8.ValidString(got.Text) || strings.ContainsRune(got.Text, utf8.RuneError) {
+				t.Errorf("%d bytes, or parted characters", len(got.Text))
+			}
+			if !strings.HasPrefix(got.Text, tc.begins) || !strings.Contains(got.Text, tc.ends+"exit code 0; the whole output, ") {
+				t.Errorf("got %.80q … %q", got.Text, got.Text[max(0, len(got.Text)-300):])
+			}
+			file := regexp.MustCompile(`\.output/[0-9a-f]+\.txt`).FindString(got.Text)
+			if info, err := os.Stat(filepath.Join(r.dir, file)); err != nil || info.Size() < size {
+				t.Fatalf("the file %q: %v, %v", file, info, err)
+			}
+			look := "tail -c +25000000 " + file + " | head -c 1000"
+			if j := r.judge(look); j.Danger != tool.Safe {
+				t.Errorf("%s asks: %+v", look, j)
+			}
+			if part := r.run(t.Context(), input{Command: look}, nil); part.Failed || len(part.Text) < 100 {
+				t.Errorf("%+v", part)
+			}
+			// The same command with the same output is the same result (stall detection).
+			if name != "binary" {
+				if again := r.run(t.Context(), input{Command: tc.command}, nil); again.Text != got.Text {
+					t.Error("the result differs the second time")
+				}
+			}
+		})
+	}
+}
+
+// allocated is what the process has allocated since its start, in bytes.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+func (r rig) judge(command string) tool.Judgement {
+	r.t.Helper()
+	args, err := json.Marshal(input{Command: command})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return tool.Judge(r.tool, tool.Call{Conversation: "c1", Arguments: args})
+}
+
+// TOL-007: little that is odd is text all the same.
+func TestOddOutputIsCleaned(t *testing.T) {
 	r := newRig(t)
-	got := r.run(t.Context(), input{Command: "echo first; yes 日本 | head -c 20000000; echo; echo last"}, nil)
-	if len(got.Text) > outputLimit+100 || !utf8.ValidString(got.Text) {
-		t.Errorf("%d bytes", len(got.Text))
-	}
-	if strings.ContainsRune(got.Text, utf8.RuneError) {
-		t.Errorf("parted characters")
-	}
-	if !strings.HasPrefix(got.Text, "first\n") || !strings.HasSuffix(got.Text, "last\n[exit code 0]") || !strings.Contains(got.Text, "bytes left out") {
-		t.Errorf("got %q … %q", got.Text[:20], got.Text[len(got.Text)-40:])
-	}
-	got = r.run(t.Context(), input{Command: `head -c 100000 /dev/zero; printf 'a\0b\377c\033[31mred\033[0m\rx'`}, nil)
-	if !strings.HasSuffix(got.Text, "ab\uFFFDcred\nx\n[exit code 0]") {
+	got := r.run(t.Context(), input{Command: `printf 'a\0b\377c\033[31mred\033[0m\rx'`}, nil)
+	if got.Text != "ab\uFFFDcred\nx\n[exit code 0]" {
 		t.Errorf("got %q", got.Text)
+	}
+}
+
+// Outputs that were kept do not pile up, and a link in their place leads nowhere.
+func TestKeptOutputs(t *testing.T) {
+	r := newRig(t)
+	for i := range spoolFiles + 3 {
+		r.run(t.Context(), input{Command: fmt.Sprintf("echo %d; head -c 100000 /dev/zero | tr '\\0' x", i)}, nil)
+	}
+	if all, err := os.ReadDir(filepath.Join(r.dir, spoolFolder)); err != nil || len(all) != spoolFiles {
+		t.Errorf("%d outputs are kept, %v", len(all), err)
+	}
+	outside := t.TempDir()
+	if err := os.RemoveAll(filepath.Join(r.dir, spoolFolder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(r.dir, spoolFolder)); err != nil {
+		t.Fatal(err)
+	}
+	got := r.run(t.Context(), input{Command: "head -c 100000 /dev/zero | tr '\\0' x"}, nil)
+	if all, err := os.ReadDir(outside); err != nil || len(all) != 0 || !strings.HasSuffix(got.Text, "[exit code 0]") {
+		t.Errorf("%v, %v, %q", all, err, got.Text[len(got.Text)-60:])
 	}
 }
 
@@ -275,7 +362,7 @@ func TestBadInputIsAResult(t *testing.T) {
 func TestOutputKeepsBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(10, 60).Draw(t, "limit")
-		o := newOutput(limit, &progress{})
+		o := newOutput(limit, "", &progress{})
 		var all []byte
 		for _, b := range rapid.SliceOf(rapid.SliceOfN(rapid.ByteRange('a', 'z'), 0, 100)).Draw(t, "writes") {
 			if n, err := o.Write(b); n != len(b) || err != nil {

@@ -15,9 +15,9 @@ const (
 	lookAgain = 10 * time.Millisecond
 )
 
-// process is a row of the process table. Those that have ended and only wait to
+// entry is a row of the process table. Those that have ended and only wait to
 // be collected are not in it.
-type process struct {
+type entry struct {
 	pid, parent, group, session int
 	marked                      bool
 }
@@ -36,7 +36,7 @@ func newTree(root int, mark string) *tree {
 // members lists the tree's living processes: of the root's group or session, with
 // the mark, and all their descendants.
 func (t *tree) members() []int {
-	table := processes(t)
+	table := processTable(t)
 	in := map[int]bool{}
 	var pids []int
 	for grown := true; grown; {

@@ -5,21 +5,21 @@ import "golang.org/x/sys/unix"
 // zombie is SZOMB of sys/proc.h.
 const zombie = 5
 
-// processes asks the kernel for its table. It tells neither session nor
+// processTable asks the kernel for its table. It tells neither session nor
 // environment, so a process that leaves the group and loses its parent too is
 // not found.
-func processes(*tree) []process {
+func processTable(*tree) []entry {
 	all, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil
 	}
-	var table []process
+	var table []entry
 	for i := range all {
 		k := &all[i]
 		if k.Proc.P_stat == zombie {
 			continue
 		}
-		table = append(table, process{pid: int(k.Proc.P_pid), parent: int(k.Eproc.Ppid), group: int(k.Eproc.Pgid)})
+		table = append(table, entry{pid: int(k.Proc.P_pid), parent: int(k.Eproc.Ppid), group: int(k.Eproc.Pgid)})
 	}
 	return table
 }

@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// processes reads /proc. What started before the tree's root cannot belong to it
+// processTable reads /proc. What started before the tree's root cannot belong to it
 // and is left out, which spares reading most environments.
-func processes(t *tree) []process {
+func processTable(t *tree) []entry {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
-	var table []process
+	var table []entry
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -40,7 +40,7 @@ func startOf(pid int) uint64 {
 
 // readStat reads one process; ok is false if it is gone or a zombie. started is
 // in clock ticks since boot.
-func readStat(pid int) (p process, started uint64, ok bool) {
+func readStat(pid int) (p entry, started uint64, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return p, 0, false
@@ -53,5 +53,5 @@ func readStat(pid int) (p process, started uint64, ok bool) {
 	}
 	n := func(i int) int { v, _ := strconv.Atoi(string(f[i])); return v }
 	started, _ = strconv.ParseUint(string(f[19]), 10, 64)
-	return process{pid: pid, parent: n(1), group: n(2), session: n(3)}, started, true
+	return entry{pid: pid, parent: n(1), group: n(2), session: n(3)}, started, true
 }
