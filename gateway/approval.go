@@ -80,9 +80,16 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 		}
 	case record.AskClarify:
 		for i, o := range q.Options {
+			if l.NoButtons {
+				m.Text += fmt.Sprintf("\n%d. %s", i+1, inert(o))
+				continue
+			}
 			m.Buttons = append(m.Buttons, []chat.Button{{Label: clip(o, 60), Data: askData(q.ID, strconv.Itoa(i))}})
 		}
-		if len(q.Options) > 0 {
+		switch {
+		case len(q.Options) > 0 && l.NoButtons:
+			m.Text += "\n\n*Answer with a number, or in your own words.*"
+		case len(q.Options) > 0:
 			m.Text += "\n\n*Choose, or write your own answer.*"
 		}
 	}
@@ -238,7 +245,7 @@ func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem,
 		word := strings.ToLower(strings.TrimSpace(ev.Text))
 		switch {
 		case q.Kind == record.AskClarify:
-			return c.decide(ctx, q, record.ApprovalAnswered, ev.From, ev.Text) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+			return c.decide(ctx, q, record.ApprovalAnswered, ev.From, c.chosen(q, ev.Text)) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
 		case slices.Contains(yesWords, word):
 			return c.decide(ctx, q, record.ApprovalApproved, ev.From, "") && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
 		case slices.Contains(noWords, word):
@@ -248,6 +255,15 @@ func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem,
 		return false
 	}
 	return false
+}
+
+// chosen is what a text answers: where options are numbered, a number stands for one.
+func (c *conversation) chosen(q *question, text string) string {
+	n, err := strconv.Atoi(strings.Trim(text, " \n."))
+	if err != nil || n < 1 || n > len(q.Options) || !c.account.adapter.Limits().NoButtons {
+		return text
+	}
+	return q.Options[n-1]
 }
 
 func (c *conversation) oldestFirst() []*question {
@@ -295,7 +311,9 @@ func (c *conversation) askPressed(ctx context.Context, it record.InboxItem, ev c
 		}
 		c.ack(ev, "This question is no longer open.")
 		c.end(ctx, "a button of a closed question", record.NoEffect{}, nil, it)
-		if a, card, err := c.g.store.ApprovalCard(ctx, record.ApprovalID(id)); err == nil && a.Conversation == c.fence.Conversation {
+		// A card that this process has posted or edited says already what became of it.
+		a, card, err := c.g.store.ApprovalCard(ctx, record.ApprovalID(id))
+		if err == nil && a.Conversation == c.fence.Conversation && len(card.Out.Buttons) > 0 && !c.post.knows(card.ID) {
 			c.closeCard(ctx, a, card, "")
 		}
 		return
@@ -308,10 +326,13 @@ func (c *conversation) askPressed(ctx context.Context, it record.InboxItem, ev c
 	to, answer := record.ApprovalDenied, ""
 	switch {
 	case q.Kind == record.AskClarify:
-		to = record.ApprovalAnswered
-		if i, err := strconv.Atoi(choice); err == nil && i >= 0 && i < len(q.Options) {
-			answer = q.Options[i]
+		i, err := strconv.Atoi(choice)
+		if err != nil || i < 0 || i >= len(q.Options) {
+			c.ack(ev, "This button is no longer used.")
+			c.end(ctx, "an unknown button", record.NoEffect{}, nil, it)
+			return
 		}
+		to, answer = record.ApprovalAnswered, q.Options[i]
 	case choice == "y":
 		to = record.ApprovalApproved
 	case choice == string(record.GrantAlways) && !c.roleOf(ctx, ev.From.ID).Admin():

@@ -125,6 +125,14 @@ func (p *poster) addMissing(ds ...record.Delivery) {
 	p.add(ds...)
 }
 
+// knows says that a delivery is queued here, or was among the last that ended.
+func (p *poster) knows(id record.DeliveryID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ended := p.ended.message(id)
+	return ended || slices.ContainsFunc(p.queue, func(q *job) bool { return q.d.ID == id })
+}
+
 // endedJobs remembers the deliveries that ended last, so that what refers to them
 // finds their message.
 type endedJobs struct {

@@ -2,11 +2,13 @@ package gateway_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"parley/agentcore/llm"
 	"parley/agentcore/tool"
 	"parley/gateway"
 	"parley/gateway/chat"
@@ -92,8 +94,71 @@ func TestDecisionDoesNotNeedItsAcknowledgement(t *testing.T) {
 	h.Platform.Fail(nil)
 	h.Press(owner, card, card.Out.Buttons[0][1].Data)
 	eventually(t, "a word about the second press", func() bool { return len(h.Platform.Acks()) == 1 })
-	cardSays(t, h, card, "Allowed")
+	cardSays(t, h, card, "Allowed by Olga")
 	if ran.Load() != 1 {
 		t.Errorf("the tool ran %d times", ran.Load())
 	}
+}
+
+// asking asks which colour, and answers with what it was told.
+func asking(_ context.Context, r *llm.Request, say func(llm.Event) bool) error {
+	if last := r.Messages[len(r.Messages)-1]; last.Role == llm.ToolRole {
+		say(llm.TextDelta{Text: "result: " + last.Text()})
+		return nil
+	}
+	say(llm.ToolCallDelta{ID: "c1", Name: "clarify", Arguments: `{"question":"Which colour?","options":["red","dark blue"]}`})
+	return nil
+}
+
+// APR-001, APR-010: a question's buttons are for the person who was asked and admins;
+// their data tells nothing and is too short to be refused; what is pressed a second time
+// changes nothing, and made-up data decides nothing.
+func TestClarifyByButton(t *testing.T) {
+	h := gatewaytest.New(t, gatewaytest.NewModel(asking), gatewaytest.Options{})
+	h.SayIn("room", owner, "paint it")
+	ps := h.Platform.Await(t, "room", "the card", func(ps []gatewaytest.Post) bool { return len(ps) > 0 && isCard(ps[len(ps)-1]) })
+	card := ps[len(ps)-1]
+	red, blue := card.Out.Buttons[0][0].Data, card.Out.Buttons[1][0].Data
+	if len(blue) > 64 || strings.Contains(blue, "blue") {
+		t.Errorf("a button's data is %q", blue)
+	}
+	h.Press(user, card, blue)
+	awaitAck(t, h, 1, "Only the person who was asked, or an admin, may answer.")
+	h.Press(owner, card, strings.TrimSuffix(blue, "1")+"7")
+	awaitAck(t, h, 2, "This button is no longer used.")
+	h.Press(owner, card, blue)
+	h.Press(owner, card, red)
+	awaitAck(t, h, 4, "This question is no longer open.")
+	h.Platform.Await(t, "room", "the answer", func(ps []gatewaytest.Post) bool {
+		return ps[len(ps)-1].Out.Text == "result: The user answered: dark blue"
+	})
+	cardSays(t, h, card, "💬 Olga: dark blue")
+}
+
+// Where there are no buttons the options are numbered, and a number answers.
+func TestClarifyInText(t *testing.T) {
+	h := gatewaytest.New(t, gatewaytest.NewModel(asking), gatewaytest.Options{Limits: chat.Limits{NoButtons: true}})
+	h.Say(owner, "paint it")
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the question", func(ps []gatewaytest.Post) bool {
+		last := ps[max(0, len(ps)-1):]
+		return len(last) == 1 && strings.Contains(last[0].Out.Text, "1. red\n2. dark blue\n") && len(last[0].Out.Buttons) == 0
+	})
+	h.Say(owner, "2")
+	h.Final(owner, "result: The user answered: dark blue")
+}
+
+// A press after a restart decides what was asked before it.
+func TestPressAfterARestart(t *testing.T) {
+	o := gatewaytest.Options{Config: func(c *gateway.Config) { c.Shutdown.Grace = 1 }}
+	h := gatewaytest.New(t, gatewaytest.NewModel(asking), o)
+	h.Say(owner, "paint it")
+	card := awaitCard(t, h)
+	h.Stop()
+	o.Store, o.Platform = h.Store, h.Platform
+	h = gatewaytest.New(t, gatewaytest.NewModel(asking), o)
+	h.Press(owner, card, card.Out.Buttons[0][0].Data)
+	h.Platform.Await(t, card.Chat, "the answer", func(ps []gatewaytest.Post) bool {
+		return slices.ContainsFunc(ps, func(p gatewaytest.Post) bool { return !p.Out.Live && p.Out.Text == "result: The user answered: red" })
+	})
+	cardSays(t, h, card, "💬 Olga: red")
 }

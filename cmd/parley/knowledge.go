@@ -8,12 +8,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"parley/agentcore"
 	"parley/agentcore/llm"
 	"parley/agentcore/memory"
 	"parley/agentcore/prompt"
 	"parley/agentcore/provider"
 	"parley/agentcore/provider/embeddings"
 	"parley/agentcore/provider/transcription"
+	"parley/agentcore/tool"
 	"parley/config"
 	"parley/gateway"
 )
@@ -66,6 +68,16 @@ func (w wiring) transcriber() gateway.Transcriber {
 		return nil
 	}
 	return c
+}
+
+// sight shows pictures to models, and has auxiliary.vision describe them for those that
+// cannot see.
+func (w wiring) sight(space tool.Workspace) agentcore.Sight {
+	s := agentcore.Sight{Workspace: space, Book: w.book()}
+	if aux := w.config.Auxiliary.Vision; aux.Model != "" {
+		s.Model, s.ID = w.models.set.Chain(aux), aux.Model
+	}
+	return s
 }
 
 // workspace is the folder that commands run in.

@@ -255,10 +255,7 @@ func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Redact: w.config.Redact, Log: w.log, Now: time.Now, Location: machineZone(),
 	}
-	deps.Sight = agentcore.Sight{Workspace: space, Book: w.book()}
-	if aux := w.config.Auxiliary.Vision; aux.Model != "" {
-		deps.Sight.Model, deps.Sight.ID = w.models.set.Chain(aux), aux.Model
-	}
+	deps.Sight = w.sight(space)
 	if enabled("schedule") {
 		deps.Schedules = w.db
 	}
