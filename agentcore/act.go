@@ -244,6 +244,8 @@ func (t *turn) resolve(name string) (tool.Tool, bool) {
 		tl, err = sendFile(t)
 	case delegateName:
 		tl, err = t.a.delegate(t)
+	case searchName:
+		tl, err = t.a.sessionSearch(t.live())
 	case scheduleName:
 		tl, err = t.a.scheduleTool(t)
 	case moreIterationsName:

@@ -16,7 +16,7 @@ func (a *Agent) ownTools() ([]tool.Tool, error) {
 		makers = append(makers, a.memoryTool)
 	}
 	if a.deps.Searcher != nil {
-		makers = append(makers, a.sessionSearch)
+		makers = append(makers, func() (tool.Tool, error) { return a.sessionSearch(nil) })
 	}
 	if a.deps.Todos != nil {
 		makers = append(makers, a.todo)

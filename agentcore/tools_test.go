@@ -73,6 +73,7 @@ func (s *shelf) SetTodoList(_ context.Context, root record.SessionID, items json
 type past struct {
 	sessions map[record.SessionID][]record.Message
 	asked    []record.ConversationID
+	root     record.SessionID // of all of them
 }
 
 func (p *past) Search(_ context.Context, c record.ConversationID, query string, _ int) (hits []record.SearchHit, _ error) {
@@ -81,7 +82,7 @@ func (p *past) Search(_ context.Context, c record.ConversationID, query string, 
 		for _, r := range rows {
 			if strings.Contains(r.Content, query) {
 				r.Session = id
-				hits = append(hits, record.SearchHit{Message: r})
+				hits = append(hits, record.SearchHit{Message: r, Root: p.root})
 			}
 		}
 	}
@@ -189,15 +190,43 @@ func TestTodoTool(t *testing.T) {
 	expect(t, got, "empty", "[>] 1: plan", "[x] 1: plan\n[ ] 2: build\n[ ] 3: test\n1 of 3", "Nothing was changed", "must be one of", "1 of 3 are done")
 }
 
+// The four shapes: what was found, a window to scroll, a session, the list.
 func TestSessionSearchTool(t *testing.T) {
 	p := &past{sessions: map[record.SessionID][]record.Message{"old": {
 		{Seq: 1, Role: llm.User, Content: "I like pears"}, {Seq: 2, Role: llm.ToolRole, Content: "noise"}, {Seq: 3, Role: llm.Assistant, Content: "Noted."},
-	}}}
+	}, "long": nil}}
+	for i := range 60 {
+		p.sessions["long"] = append(p.sessions["long"], record.Message{Seq: int64(i + 1), Role: llm.User, Content: fmt.Sprintf("line %d", i+1)})
+	}
 	b := newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) { d.Searcher = p })
-	got := use(t, b, "session_search", `{"query":"pears"}`, `{"query":"plums"}`, `{"session":"old"}`, `{"session":"of somebody else"}`, `{}`, `{"session":"old","after":3}`)
-	expect(t, got, "session old, message 1, user", "Nothing was found", "3 assistant", "no session", `old: "about pears", 3 messages`, "Nothing is there")
+	got := use(t, b, "session_search", `{"query":"pears"}`, `{"query":"plums"}`, `{"session":"old"}`, `{"session":"of somebody else"}`, `{}`,
+		`{"session":"long"}`, `{"session":"long","around":30}`, `{"query":"line 33"}`, `{"query":"line"}`)
+	expect(t, got, "session old, message 1, user", "Nothing was found", "3 assistant", "no session", `old: "about pears", 3 messages`,
+		"(30 messages between; read on with around: 11)", "(14 messages before)\n15 user", "begins: 1 user (0001-01-01 00:00): line 1\n  28 user")
 	if strings.Contains(got[2], "noise") || p.asked[0] != b.req.Conversation.ID {
 		t.Errorf("%q, asked in %v", got[2], p.asked)
+	}
+	for i, n := range map[int]int{5: 31, 6: 33, 7: 14, 8: 15} {
+		if lines := strings.Count(got[i], "\n"); lines != n {
+			t.Errorf("call %d has %d lines: %s", i, lines, got[i])
+		}
+	}
+}
+
+// What is in view is not found, and a line of sessions is one hit.
+func TestSessionSearchLeavesOutWhatIsInView(t *testing.T) {
+	p := &past{sessions: map[record.SessionID][]record.Message{}, root: "root"}
+	b := newBench(t, func(_ *agentcore.Config, d *agentcore.Deps) { d.Searcher = p })
+	kept := record.Message{Role: llm.User, Content: "apples, a copy", OriginSession: "parent", OriginSeq: 7}
+	rows, err := b.journal.Append(t.Context(), kept, record.Message{Role: llm.User, Content: "apples, here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.sessions[rows[1].Session] = rows[1:]
+	p.sessions["parent"] = []record.Message{{Seq: 7, Role: llm.User, Content: "apples, folded and kept"}, {Seq: 9, Role: llm.User, Content: "apples, folded away"}, {Seq: 11, Role: llm.User, Content: "apples again"}}
+	got := use(t, b, "session_search", `{"query":"apples"}`)[0]
+	if !strings.Contains(got, "session parent, message 9") || strings.Count(got, "session ") != 1 {
+		t.Errorf("found %q", got)
 	}
 }
 

@@ -67,6 +67,31 @@ func TestDelegateOnce(t *testing.T) {
 	}
 }
 
+// What subagents say to themselves is not found, and what schedules said comes last.
+func TestSearchKnowsWhoseWordsTheyAre(t *testing.T) {
+	w := newWorld(t)
+	k := w.talk()
+	parent := w.turn(k)
+	d := w.delegation(parent, 0)
+	d.Message = userRow("pears of a subagent")
+	_, err := w.Delegate(t.Context(), k.fence, d)
+	w.check(err)
+	w.check(w.EndTurn(t.Context(), k.fence, record.TurnEnd{Turn: parent.ID, State: record.TurnDone}))
+	w.append(k, k.session, "pears of a person, among many other words that make it rank lower")
+	_, err = w.StartTurn(t.Context(), k.fence, record.TurnStart{
+		Turn: record.Turn{Person: ann, Trust: record.TrustSchedule}, Messages: []record.Message{userRow("pears pears pears")},
+		Root: &record.BeginRoot{ID: record.SessionID(record.NewID()), Reason: record.ReasonSchedule},
+	})
+	w.check(err)
+	for _, query := range []string{"pears", "pear"} {
+		hits, err := w.Search(t.Context(), k.fence.Conversation, query, 10)
+		w.check(err)
+		if len(hits) != 2 || hits[0].Session != k.session || hits[0].Root != k.session || hits[1].Content != "pears pears pears" {
+			t.Errorf("%q found %+v", query, hits)
+		}
+	}
+}
+
 // STP-001: the end of a turn leaves no subagent behind, nor what it has used unbooked.
 func TestEndTurnEndsSubagents(t *testing.T) {
 	w := newWorld(t)

@@ -163,7 +163,9 @@ func (ShowReasoning) isEffect() {}
 type SearchHit struct {
 	Message
 	SessionTitle string
-	Rank         float64
+	// Root names the lineage that the message was found in.
+	Root SessionID
+	Rank float64
 }
 
 // Why explains what became of a message.
