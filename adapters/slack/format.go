@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark/ast"
 	east "github.com/yuin/goldmark/extension/ast"
@@ -22,18 +24,30 @@ func clean(s string) string {
 // apart is put into what would call people; it has no width.
 const apart = "\u200b"
 
-// calls matches what Slack could take for a mention: <@…>, <!…>, <#…>, @here,
-// @channel, @everyone, also where characters of it are written as entities. It looks
-// one character ahead, so that a text that grows changes nothing of what was shown.
-var calls = regexp.MustCompile(`(?:<|&(?:lt|LT|#0*60|#[xX]0*3[cC]);)[@!#&]|(?:^|[^\pL\pN_@])(?:@|&(?:commat|#0*64|#[xX]0*40);)[hceHCE&]`)
+// What Slack takes for a mention: <@U…>, <!here>, <#C…>; @here and its like; also
+// where the first character is written as an entity. The second group of each is what
+// is put apart from the first.
+var (
+	inBrackets = regexp.MustCompile(`(<)(@[UWB][A-Z0-9]|#[CGD][A-Z0-9]|!(?:here|channel|everyone|subteam|date)\b|&#)|(&(?:lt|LT|#0*60|#[xX]0*3[cC]);)([@!#&])`)
+	byName     = regexp.MustCompile(`((?:^|[^\pL\pN_@/])@)((?:here|channel|everyone)\b|&#)|(&(?:commat|#0*64|#[xX]0*40);)([A-Za-z&])`)
+)
+
+// vanishes matches what would not be shown: a link without a text, and a line that
+// gives a link's address elsewhere, which is no Markdown of parley's.
+var vanishes = regexp.MustCompile(`(\[\])(\()|((?m:^ {0,3}\[[^\]\n]+\]))(:)`)
+
+// unsettled matches the end of a text that the next characters could make a mention.
+var unsettled = regexp.MustCompile(`(?:<[@#!&]?[A-Za-z0-9]{0,9}|@&?|@[A-Za-z]{0,8})$`)
 
 // inert is a text for a markdown block, which takes Markdown as models write it,
-// with everything taken apart that would call people (MEN-007).
+// with everything taken apart that would call people (MEN-007) or vanish. What is
+// written after a text changes nothing of it, but for what is unsettled.
 func inert(commonMark string) string {
-	return calls.ReplaceAllStringFunc(clean(commonMark), func(s string) string {
-		last := len(s) - 1 // what is matched ends with one character of ASCII
-		return s[:last] + apart + s[last:]
-	})
+	s := clean(commonMark)
+	for _, what := range []*regexp.Regexp{inBrackets, byName, vanishes} {
+		s = what.ReplaceAllString(s, "$1$3"+apart+"$2$4")
+	}
+	return s
 }
 
 // notice is the text of notifications and of clients without blocks: the whole in
@@ -42,7 +56,7 @@ func notice(commonMark string) string {
 	if s := render(commonMark); length(s) <= noticeLimit {
 		return s
 	}
-	r := []rune(markdown.Plain(inert(commonMark)))
+	r := []rune(inert(markdown.Plain(clean(commonMark))))
 	for n := min(len(r), noticeLimit-1); ; n = n * 9 / 10 {
 		if s := escape.Replace(string(r[:n])); length(s) < noticeLimit {
 			return s + "…"
@@ -54,7 +68,7 @@ func notice(commonMark string) string {
 // everything that the text shows is escaped, so that it holds no tokens but its
 // links.
 func render(commonMark string) string {
-	r := renderer{markdown.Parse(inert(commonMark))}
+	r := renderer{markdown.Parse(clean(commonMark))}
 	return strings.TrimSpace(r.blocks(r.Root, "", "\n\n"))
 }
 
@@ -104,7 +118,13 @@ func pre(code string) string {
 	if code == "" {
 		return ""
 	}
-	return "```\n" + escape.Replace(unfence(code)) + "\n```"
+	return "```\n" + escape.Replace(unfence(inert(code))) + "\n```"
+}
+
+// literal is text that has no markup and calls nobody. A backtick, which cannot be
+// escaped, is drawn as one that Slack takes for no marker.
+func literal(s string) string {
+	return escape.Replace(strings.ReplaceAll(inert(s), "`", "ˋ"))
 }
 
 func unfence(s string) string { return strings.ReplaceAll(s, "```", "`"+apart+"`"+apart+"`") }
@@ -160,24 +180,48 @@ func (r *renderer) table(n *east.Table) string {
 
 func (r *renderer) inline(parent ast.Node) string {
 	var b strings.Builder
+	marked := false
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
-		b.WriteString(r.span(n))
+		s := r.span(n)
+		if s == "" {
+			continue
+		}
+		is := n.Kind() == ast.KindEmphasis || n.Kind() == ast.KindCodeSpan || n.Kind() == east.KindStrikethrough
+		if is && inWord(lastRune(b.String())) || marked && inWord(firstRune(s)) {
+			b.WriteString(apart)
+		}
+		b.WriteString(s)
+		marked = is
 	}
 	return strings.Trim(b.String(), "\n")
+}
+
+// inWord says whether a character keeps a marker beside it from being one: Slack
+// wants a boundary there.
+func inWord(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+
+func lastRune(s string) rune {
+	c, _ := utf8.DecodeLastRuneInString(s)
+	return c
+}
+
+func firstRune(s string) rune {
+	c, _ := utf8.DecodeRuneInString(s)
+	return c
 }
 
 func (r *renderer) span(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.Text:
-		s := escape.Replace(unfence(r.Text(n)))
+		s := literal(r.Text(n))
 		if n.SoftLineBreak() || n.HardLineBreak() {
 			s += "\n" // MKD-010
 		}
 		return s
 	case *ast.String:
-		return escape.Replace(unfence(string(n.Value)))
+		return literal(string(n.Value))
 	case *ast.CodeSpan:
-		return wrap("`", escape.Replace(strings.NewReplacer("\n", " ", "`", "ˋ").Replace(r.Inline(n))))
+		return wrap("`", literal(strings.ReplaceAll(r.Inline(n), "\n", " ")))
 	case *ast.Emphasis:
 		if n.Level == 2 {
 			return wrap("*", r.inline(n))
@@ -214,6 +258,13 @@ func (r *renderer) label(n ast.Node) string {
 // wrap puts markers around what is not empty. Slack wants them next to something
 // that is no space.
 func wrap(mark, s string) string {
+	if strings.Contains(s, "\n") { // a marker ends with its line
+		lines := strings.Split(s, "\n")
+		for i, line := range lines {
+			lines[i] = wrap(mark, line)
+		}
+		return strings.Join(lines, "\n")
+	}
 	inside := strings.TrimSpace(s)
 	if inside == "" {
 		return s
@@ -230,11 +281,11 @@ func rawTag(raw string) string {
 	case "<!---->":
 		return ""
 	}
-	return escape.Replace(unfence(raw))
+	return literal(raw)
 }
 
 // inLink is what an address may not hold between the brackets.
-var inLink = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C", " ", "%20", "\n", "", "\t", "%09")
+var inLink = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C", " ", "%20", "\n", "", "\t", "%09", "`", "%60")
 
 // anchor draws a link. What Slack would not take for an address stays readable.
 func anchor(label, to string) string {
@@ -242,15 +293,15 @@ func anchor(label, to string) string {
 	for _, scheme := range []string{"http://", "https://", "mailto:", "tel:"} {
 		known = known || len(to) > len(scheme) && strings.EqualFold(to[:len(scheme)], scheme)
 	}
-	label = escape.Replace(unfence(strings.NewReplacer("|", "¦", "\n", " ").Replace(label)))
+	label = literal(strings.NewReplacer("|", "¦", "\n", " ").Replace(label))
 	to = strings.TrimSpace(to)
-	shown := escape.Replace(unfence(to))
+	shown := literal(to)
 	scheme, rest, _ := strings.Cut(to, ":")
 	switch {
 	case known && (label == "" || label == shown):
-		return "<" + strings.ToLower(scheme) + ":" + inLink.Replace(unfence(rest)) + ">"
+		return "<" + strings.ToLower(scheme) + ":" + inLink.Replace(rest) + ">"
 	case known:
-		return "<" + strings.ToLower(scheme) + ":" + inLink.Replace(unfence(rest)) + "|" + label + ">"
+		return "<" + strings.ToLower(scheme) + ":" + inLink.Replace(rest) + "|" + label + ">"
 	case label == "" || label == shown:
 		return shown
 	case to == "":

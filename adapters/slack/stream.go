@@ -121,7 +121,7 @@ func (a *Adapter) startStream(ctx context.Context, to chat.Address, m chat.Outgo
 func growing(m chat.Outgoing) string {
 	text := strings.TrimLeft(clean(m.Text), "\n")
 	if m.Live {
-		text = strings.TrimRight(text, " \n\t<@")
+		text = unsettled.ReplaceAllString(strings.TrimRight(text, " \n\t"), "")
 	}
 	return strings.TrimRight(inert(text), " \n\t")
 }

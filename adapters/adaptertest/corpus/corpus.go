@@ -91,6 +91,8 @@ type Span struct {
 
 // Rendering is what an adapter makes of a text, and how its platform reads that.
 type Rendering struct {
+	// Folder of testdata holds the golden files; empty: corpus.
+	Folder string
 	Limits chat.Limits
 	// Render is the markup for one message.
 	Render func(commonMark string) string
@@ -104,6 +106,9 @@ type Rendering struct {
 // Run holds a rendering to the corpus. The golden files are in testdata/corpus of
 // the calling package; they are written anew when UPDATE_GOLDEN is set.
 func Run(t *testing.T, r Rendering) {
+	if r.Folder == "" {
+		r.Folder = "corpus"
+	}
 	for _, text := range Texts() {
 		t.Run(text.Name, func(t *testing.T) {
 			var golden strings.Builder
@@ -118,7 +123,7 @@ func Run(t *testing.T, r Rendering) {
 				golden.WriteString(message(text.Name, i+1, markup, spans))
 			}
 			r.judge(t, text.Text, shown)
-			compare(t, filepath.Join("testdata", "corpus", text.Name+".golden"), golden.String())
+			compare(t, filepath.Join("testdata", r.Folder, text.Name+".golden"), golden.String())
 		})
 	}
 }

@@ -20,7 +20,7 @@ var control = regexp.MustCompile(`<([^<>]*)>`)
 var unescape = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
 
 // mention matches what calls people in a text of the bot's.
-var mention = regexp.MustCompile(`<(?:@[UW]|#C|![a-z]|!subteam)[^<>]*>|(?:^|[^\w@])@(?:here|channel|everyone)\b`)
+var mention = regexp.MustCompile(`<(?:@[UWB][A-Z0-9]|#[CGD][A-Z0-9]|!(?:here|channel|everyone|subteam|date)\b)[^<>]*>|(?:^|[^\w@/])@(?:here|channel|everyone)\b`)
 
 // CheckMrkdwn says what is wrong with a text in Slack's own markup: brackets and
 // ampersands that are not escaped, and addresses that are none.
