@@ -39,6 +39,8 @@ type job struct {
 	ask     string
 	// pattern is what a lasting consent would cover; empty: this call only.
 	pattern string
+	// note tells the model what was changed about the call.
+	note string
 }
 
 // outcome is how a call ended.
@@ -108,6 +110,9 @@ func (t *turn) distinct(calls []llm.ToolCall) []llm.ToolCall {
 func (t *turn) acting(ctx context.Context) (record.TurnState, error) {
 	for {
 		if ctx.Err() != nil {
+			return t.halted(ctx)
+		}
+		if err := t.askHooks(ctx); err != nil {
 			return t.halted(ctx)
 		}
 		jobs := t.jobs()
@@ -204,6 +209,9 @@ func (t *turn) job(r *record.ToolRun) job {
 		j.call.Arguments = args
 	} else if !ok {
 		j.refused = failure("The arguments of %s are not a JSON object, so it was not run. Send them again, completely and correctly escaped.", r.Tool)
+		return j
+	}
+	if t.changed(&j) {
 		return j
 	}
 	ruling := t.a.deps.Policy.Decide(tool.Subject{Judgement: t.judge(&j), Trust: t.row.Trust, Role: t.req.Role})

@@ -472,3 +472,51 @@ func TestSecretsInResults(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// hookOf is a tool.Hook for tests.
+type hookOf struct {
+	before func(c tool.Call) tool.Change
+	asked  []string
+}
+
+func (h *hookOf) Before(_ context.Context, name string, c tool.Call) (tool.Change, error) {
+	h.asked = append(h.asked, name+" "+c.ID)
+	return h.before(c), nil
+}
+
+func (h *hookOf) After(_ context.Context, _ string, _ tool.Call, r tool.Result) tool.Result {
+	r.Text = strings.ReplaceAll(r.Text, "echo", "ECHO")
+	return r
+}
+
+// Mission 2.4: a hook is asked once for each call and before anything else; people are
+// asked about what it makes of the call, and that is what runs.
+func TestHooks(t *testing.T) {
+	danger := makeTool("danger", tool.Spec{Needs: tool.Exec}, echo)
+	h := &hookOf{before: func(c tool.Call) tool.Change {
+		switch {
+		case c.ID == "b":
+			return tool.Change{Blocked: "not today"}
+		case c.ID == "c":
+			return tool.Change{Arguments: []byte(args("mild"))}
+		}
+		return tool.Change{}
+	}}
+	b := newBench(t, func(c *agentcore.Config, d *agentcore.Deps) {
+		with(danger)(c, d)
+		d.Policy.Hook = h
+	}, agentcoretest.Call(agentcoretest.Tool("a", "danger", args("a")), agentcoretest.Tool("b", "danger", args("b")), agentcoretest.Tool("c", "danger", args("wild"))), agentcoretest.Say("done"))
+	b.asker.Answer = agentcoretest.Decide(record.ApprovalApproved, "").Answer
+	b.run(t.Context())
+	if got := strings.Join(h.asked, ", "); got != "danger a, danger b, danger c" {
+		t.Errorf("asked: %s", got)
+	}
+	q := b.asker.Questions()
+	if len(q) != 2 || !strings.Contains(q[1].Question, "mild") || strings.Contains(q[1].Question, "wild") || !strings.Contains(q[1].Pattern, "mild") {
+		t.Errorf("%+v", q)
+	}
+	r := b.results()
+	if r["a"] != "ECHO a" || !strings.Contains(r["b"], "not today") || !strings.Contains(r["c"], "ECHO mild") || !strings.Contains(r["c"], `changed the arguments to: {"text":"mild"}`) {
+		t.Errorf("%v", r)
+	}
+}

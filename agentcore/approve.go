@@ -36,7 +36,7 @@ func (t *turn) consent(j *job, r tool.Ruling) {
 		j.refused = failure("This call needs a person's consent, but it is too long to be shown to one (%d characters at most). Make it shorter.", questionLimit)
 		return
 	}
-	a, asked := t.decided[j.call.ID]
+	a, asked := t.decided.people[j.call.ID]
 	if !asked {
 		j.ask, j.pattern = r.Reason, r.Pattern
 		return
@@ -57,6 +57,9 @@ func (t *turn) consent(j *job, r tool.Ruling) {
 // before a restart is waited for, not asked again; that is the asker's part, which
 // knows it by turn and call (APR-006).
 func (t *turn) approving(ctx context.Context) (record.TurnState, error) {
+	if err := t.askHooks(ctx); err != nil {
+		return t.halted(ctx)
+	}
 	jobs := t.jobs()
 	if len(jobs) == 0 || jobs[0].ask == "" {
 		return record.TurnActing, nil
@@ -74,7 +77,7 @@ func (t *turn) approving(ctx context.Context) (record.TurnState, error) {
 	if err != nil {
 		return t.broken(ctx, err)
 	}
-	t.decided[j.call.ID] = a
+	t.decided.people[j.call.ID] = a
 	return record.TurnActing, nil
 }
 

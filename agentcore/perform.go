@@ -224,6 +224,10 @@ func (a *Agent) runTool(ctx context.Context, j job, c tool.Call, limit int) (o o
 	if !j.spec.Interactive { // what a person says is theirs to say
 		res.Text, res.Untrusted = a.mask(res.Text), a.mask(res.Untrusted)
 	}
+	if a.deps.Policy.Hook != nil {
+		res = a.deps.Policy.Hook.After(ctx, j.spec.Name, c, res)
+	}
+	res.Text = j.note + res.Text
 	o = outcome{text: resultText(res, limit), word: res.Outcome}
 	if o.word == "" {
 		o.word = "ok"

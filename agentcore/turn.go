@@ -36,7 +36,7 @@ type turn struct {
 	session record.Session
 	rows    []record.Message
 	runs    []record.ToolRun // the calls of the newest assistant message
-	decided map[string]record.Approval
+	decided decisions
 	// pictures are those that were read, by path; nil for what cannot be shown.
 	pictures map[string]*llm.Image
 	tools    *tool.Set
@@ -54,6 +54,13 @@ type turn struct {
 	last string
 }
 
+// decisions are what others said of the turn's calls, by the calls' ids: people, and
+// the owner's hooks.
+type decisions struct {
+	people map[string]record.Approval
+	hooks  map[string]tool.Change
+}
+
 // turn makes the run of a request, with what a plain Go call leaves out.
 func (a *Agent) turn(req Request) (*turn, error) {
 	if req.Journal == nil {
@@ -66,7 +73,7 @@ func (a *Agent) turn(req Request) (*turn, error) {
 		req.Asker = a.deps.Asker
 	}
 	req.Kind = cmp.Or(req.Kind, req.Conversation.Kind, chat.Direct)
-	t := &turn{a: a, req: req, row: req.Turn, decided: map[string]record.Approval{}}
+	t := &turn{a: a, req: req, row: req.Turn, decided: decisions{people: map[string]record.Approval{}, hooks: map[string]tool.Change{}}}
 	t.row.ID = cmp.Or(t.row.ID, req.TaskID, record.TurnID(record.NewID()))
 	t.row.Conversation = cmp.Or(t.row.Conversation, req.Conversation.ID)
 	t.row.Person = cmp.Or(t.row.Person, req.Conversation.Key.Participant)

@@ -18,6 +18,7 @@ import (
 	"parley/agentcore/llm"
 	"parley/agentcore/provider"
 	"parley/agentcore/spending"
+	"parley/agentcore/tool/hook"
 	"parley/agentcore/tool/mcp"
 	"parley/agentcore/tool/terminal"
 	fetch "parley/agentcore/tool/web"
@@ -53,7 +54,8 @@ type Config struct {
 	// Delegation bounds subagents.
 	Delegation agentcore.DelegationConfig `yaml:"delegation"`
 
-	Later `yaml:",inline"`
+	// Hooks are asked about each tool call.
+	Hooks hook.Config `yaml:"hooks"`
 
 	source *source
 }
@@ -146,6 +148,7 @@ func Default() *Config {
 		Platforms:   PlatformsConfig{Web: web.DefaultConfig()},
 		Skills:      SkillsConfig{Dir: "./skills"},
 		Delegation:  agentcore.DefaultDelegation(),
+		Hooks:       hook.DefaultConfig(),
 		source:      &source{lines: map[string]int{}, unset: map[string]string{}},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,18 +159,11 @@ platforms:
 		"embeddings": {c.Embeddings.Model, llm.ModelID("openai/text-embedding-3-small")},
 		"fast":       {c.Agent.Routing.Fast, llm.ModelID("openai/gpt-5-nano")},
 		"skills":     {c.Skills.Dir, filepath.Join(dir, "skills")},
+		"hook":       {c.Hooks.PreTool[0], "./audit"},
 		"mcp env":    {c.MCPServers["files"].Env["A"].Reveal(), "b"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
-		}
-	}
-	warned := c.Warnings()
-	for _, key := range []string{
-		"hooks",
-	} {
-		if !slices.Contains(warned, key+" is not available in this version") {
-			t.Errorf("no warning for %s in:\n%q", key, warned)
 		}
 	}
 }

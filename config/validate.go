@@ -23,6 +23,7 @@ func (c *Config) validate() {
 	errs = append(errs, c.Compression.Validate()...)
 	errs = append(errs, c.Gateway.Validate()...)
 	errs = append(errs, c.Tools.Terminal.Validate()...)
+	errs = append(errs, c.Hooks.Validate()...)
 	errs = append(errs, c.Tools.Web.Validate()...)
 	errs = append(errs, c.Tools.WebSearch.Validate()...)
 	errs = append(errs, c.MCPServers.Validate()...)

@@ -8,13 +8,10 @@ import (
 )
 
 // Warnings are what is allowed but probably not meant, a line each, in a fixed
-// order: sections that this version cannot serve, accounts and providers that are
+// order: accounts and providers that are
 // off, people who can never be answered, doors that stand open.
 func (c *Config) Warnings() []string {
 	var lines []string
-	for _, key := range c.unserved() {
-		lines = append(lines, key+" is not available in this version")
-	}
 	lines = append(lines, c.off()...)
 	lines = append(lines, c.access()...)
 	if c.Gateway.Approvals.Mode == "allow" {

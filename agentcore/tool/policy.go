@@ -23,6 +23,9 @@ type Policy struct {
 	// Allow does not hold for untrusted turns: they ask. Deny refuses instead of
 	// asking, and every command.
 	Mode Verdict
+	// Hook is the owner's say about each call, before it is judged and after it has
+	// run; nil: none.
+	Hook Hook
 }
 
 // Subject is a call as the policy sees it.

@@ -95,6 +95,14 @@ func private(c *config.Config) []string {
 	return paths
 }
 
+// hookFolder is where hooks run: beside the configuration, from which their paths are.
+func hookFolder(c *config.Config) string {
+	if c.File() == "" {
+		return c.DataDir
+	}
+	return filepath.Dir(c.File())
+}
+
 // instructions are what the owner has written for the agent: the workspace's notes and
 // the skills. What cannot be read is left out with a warning.
 func (w wiring) instructions() (prompt.ContextFile, []prompt.Skill) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +14,27 @@ import (
 
 	"parley/agentcore"
 	"parley/agentcore/tool"
+	"parley/agentcore/tool/hook"
 	"parley/agentcore/tool/mcp"
+	shell "parley/agentcore/tool/terminal"
 	fetch "parley/agentcore/tool/web"
 )
+
+// terminalTools are those that run commands. A container without a shell, or without
+// the sandbox that is asked for, still has an agent.
+func (w wiring) terminalTools(p *parts, space tool.Workspace) []tool.Tool {
+	self, err := os.Executable()
+	if err != nil {
+		w.log.Warn("the sandbox is weaker: this program cannot start itself", zap.Error(err))
+	}
+	t, err := shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space, Private: private(w.config), Launcher: self})
+	if err != nil {
+		w.log.Warn("the tool terminal is off", zap.Error(err))
+		return nil
+	}
+	p.shell = t
+	return t.Tools()
+}
 
 // webTools are web_fetch and, where a provider for it is configured, web_search.
 func (w wiring) webTools(enabled func(string) bool) ([]tool.Tool, error) {
@@ -47,6 +66,16 @@ func (w wiring) webTools(enabled func(string) bool) ([]tool.Tool, error) {
 		tools = append(tools, t)
 	}
 	return tools, nil
+}
+
+// policy is what every call of a tool passes.
+func (w wiring) policy() (tool.Policy, error) {
+	p := tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}
+	hooks, err := hook.New(w.config.Hooks, hook.Deps{Dir: hookFolder(w.config), Log: w.log})
+	if hooks != nil {
+		p.Hook = hooks
+	}
+	return p, err
 }
 
 // mcpServers are the servers of mcp_servers; nothing runs yet.

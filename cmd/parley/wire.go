@@ -206,17 +206,7 @@ func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 		return nil, err
 	}
 	if enabled("terminal") {
-		self, err := os.Executable()
-		if err != nil {
-			w.log.Warn("the sandbox is weaker: this program cannot start itself", zap.Error(err))
-		}
-		p.shell, err = shell.New(w.config.Tools.Terminal, shell.Deps{Workspace: space, Private: private(w.config), Launcher: self})
-		if err != nil {
-			// A container without a shell still has an agent.
-			w.log.Warn("the tool terminal is off", zap.Error(err))
-		} else {
-			tools = append(tools, p.shell.Tools()...)
-		}
+		tools = append(tools, w.terminalTools(p, space)...)
 	}
 	files, err := file.New(file.Deps{Workspace: space})
 	if err != nil {
@@ -248,9 +238,13 @@ func newAgent(w wiring, p *parts) (*agentcore.Agent, error) {
 		}
 	}
 	notes, skills := w.instructions()
+	policy, err := w.policy()
+	if err != nil {
+		return nil, err
+	}
 	deps := agentcore.Deps{
 		Model: counted{w.models, p.metrics}, DefaultModel: w.config.Model, Facts: w.models.Facts, Engine: compressor, Tools: set, More: w.moreTools(p.servers),
-		Policy: tool.Policy{Mode: tool.Verdict(w.config.Gateway.Approvals.Mode)}, Asker: agentcore.DenyAsker{},
+		Policy: policy, Asker: agentcore.DenyAsker{},
 		Book: w.book(), Recall: p.recall, Skills: skills, Context: notes,
 		ApprovalTimeout: w.config.Gateway.Approvals.Timeout, ClarifyTimeout: w.config.Gateway.Clarify.Timeout,
 		Redact: w.config.Redact, Log: w.log, Now: time.Now, Location: machineZone(),
