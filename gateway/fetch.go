@@ -201,7 +201,7 @@ func download(ctx context.Context, from chat.FileOpener, f *chat.File, root *os.
 	if err != nil {
 		return err
 	}
-	defer root.Remove(part) // gone if it was renamed
+	defer func() { _ = root.Remove(part) }() // gone if it was renamed
 	var head bytes.Buffer
 	n, err := io.Copy(io.MultiWriter(w, &capped{w: &head, left: 512}), io.LimitReader(r, limit+1))
 	if cerr := w.Close(); err == nil {
