@@ -139,6 +139,7 @@ func (c *conversation) adopt(ctx context.Context, w record.Work) bool {
 	c.post = newPoster(c.conv, c.fence, posterDeps{
 		adapter: c.account.adapter, limiter: c.account.limiter, store: c.g.store, now: c.g.now,
 		silent:  c.g.cfg.Streaming == StreamOff,
+		drafts:  c.g.cfg.Streaming == StreamAuto,
 		settled: func() { c.box.put(settled{}) }, count: c.g.metrics.Delivery,
 	}, c.log)
 	c.children.Go(func() {

@@ -132,7 +132,7 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 	f := j.post.freeze()
 	text := e.Text
 	if e.State == record.TurnInterrupted {
-		text = interruptedText(j.live.show(), len(f.parts) > 0)
+		text = interruptedText(j.live.show(), f)
 	}
 	j.mu.Lock()
 	t := j.turn
@@ -158,9 +158,9 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 
 // interruptedText is what stays visible of an interrupted answer. Where nothing
 // was visible nothing is posted: the reply to /stop, or the next answer, says it.
-func interruptedText(p picture, visible bool) string {
-	switch {
-	case !visible:
+func interruptedText(p picture, f frozen) string {
+	switch posted := len(f.parts) > 0; {
+	case !posted && (!f.drafted || p.text == ""):
 		return ""
 	case p.text == "":
 		return "⏹ *Stopped.*"

@@ -39,6 +39,7 @@ type livePost struct {
 	buried []record.Delivery
 	round  string
 	after  time.Time
+	draft  draft
 }
 
 // begin starts the live message of a turn. parts are what an earlier process had
@@ -86,13 +87,14 @@ func (p *poster) freeze() frozen {
 		p.calls.Wait()
 	}
 	p.live = nil
-	return frozen{parts: lp.parts, buried: lp.buried, marked: lp.marked, round: lp.round}
+	return frozen{parts: lp.parts, buried: lp.buried, marked: lp.marked, round: lp.round, drafted: !lp.draft.since.IsZero()}
 }
 
 // frozen is a live message at the end of its turn.
 type frozen struct {
 	parts, buried []record.Delivery
 	marked        bool
+	drafted       bool // something of it was visible without a message
 	round         string
 }
 
@@ -118,7 +120,11 @@ func (p *poster) hold() {
 func (p *poster) bury() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if lp := p.live; lp != nil && !lp.held && len(lp.parts) > 0 {
+	lp := p.live
+	if lp != nil && lp.draft.look != "" {
+		lp.draft.look, lp.version = "", -1 // the message ended it
+	}
+	if lp != nil && !lp.held && len(lp.parts) > 0 {
 		lp.buried = append(lp.buried, lp.parts...)
 		lp.parts, lp.shown, lp.version = nil, nil, -1
 		lp.round = record.NewID()
@@ -128,9 +134,9 @@ func (p *poster) bury() {
 // showLive brings the live message up to date if it is time to, and returns how
 // long nothing is due.
 func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
-	lp := p.startInterim()
+	lp, wait := p.startInterim(now)
 	if lp == nil {
-		return time.Hour
+		return wait
 	}
 	defer p.endInterim(lp)
 	// Asked before the layout, which reads the whole text: tokens come far more often
@@ -146,6 +152,12 @@ func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
 	pic := lp.src.show()
 	outs := p.layOut(lp, pic)
 	for i, out := range outs {
+		if i == len(outs)-1 && i >= len(lp.parts) && p.drafting(lp, pic, now) {
+			if err := p.showDraft(ctx, lp, out, now); err != nil {
+				return time.Millisecond
+			}
+			continue
+		}
 		if i < len(lp.shown) && lp.shown[i] == look(out) {
 			continue
 		}
@@ -158,23 +170,31 @@ func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
 		}
 	}
 	lp.version = pic.version
-	return time.Hour
+	return lp.draft.wait(now)
 }
 
-// startInterim returns the live message if there is something new to show of it;
-// freeze waits until endInterim.
-func (p *poster) startInterim() *livePost {
+// startInterim returns the live message if there is something new to show of it, or
+// a draft that would lapse, else how long not; freeze waits until endInterim.
+func (p *poster) startInterim(now time.Time) (*livePost, time.Duration) {
 	if _, ok := p.deps.adapter.(chat.Editor); !ok || p.deps.silent {
-		return nil
+		return nil, time.Hour
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	lp := p.live
-	if lp == nil || lp.frozen || !lp.src.news(lp.version) {
-		return nil
+	switch {
+	case lp == nil || lp.frozen:
+		return nil, time.Hour
+	case lp.src.news(lp.version):
+	case lp.held:
+		return nil, time.Hour
+	default:
+		if w := lp.draft.wait(now); w > 0 {
+			return nil, w
+		}
 	}
 	lp.calling = true
-	return lp
+	return lp, 0
 }
 
 func (p *poster) endInterim(lp *livePost) {
@@ -239,6 +259,7 @@ func (p *poster) showPart(ctx context.Context, lp *livePost, i int, out chat.Out
 	killpoint.Here(killpoint.LiveSent)
 	d.Message, d.State = id, record.DeliverySent
 	lp.parts, lp.shown = append(lp.parts, d), append(lp.shown, look(out))
+	lp.draft.look = "" // the message ended it
 	p.mu.Lock()
 	p.ended.add(d)
 	p.mu.Unlock()

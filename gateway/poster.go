@@ -56,6 +56,7 @@ type posterDeps struct {
 	limiter *limiter
 	store   Deliveries
 	silent  bool   // nothing is shown before it is final
+	drafts  bool   // what is still written may be shown without a message
 	settled func() // told when the queue has become empty
 	count   func(record.DeliveryKind, record.DeliveryState)
 	now     func() time.Time

@@ -26,6 +26,7 @@ var limits = chat.Limits{
 	FileIn:           fileIn,
 	FileOut:          fileOut,
 	TypingTTL:        5 * time.Second,
+	DraftTTL:         30 * time.Second,
 	SingleIntake:     true,
 }
 

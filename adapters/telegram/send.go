@@ -146,6 +146,23 @@ func (a *Adapter) Edit(ctx context.Context, to chat.Address, id chat.MessageID, 
 	return deliveryError(err, repeated)
 }
 
+// Draft implements chat.Drafter; Telegram has drafts in private chats only.
+func (a *Adapter) Draft(ctx context.Context, to chat.Address, id int64, m chat.Outgoing) error {
+	out := compose(m)
+	if out.html == "" {
+		return nil // an empty draft would say "Thinking…"
+	}
+	p := params{"chat_id": string(to.Chat), "draft_id": strconv.FormatInt(id, 10), "text": out.html, "parse_mode": "HTML"}
+	p.set("message_thread_id", string(to.Thread))
+	_, err := call[bool](ctx, a.api, "sendMessageDraft", tgbotapi.Params(p))
+	if says(err, saysBadEntities) {
+		p["text"] = out.text
+		delete(p, "parse_mode")
+		_, err = call[bool](ctx, a.api, "sendMessageDraft", tgbotapi.Params(p))
+	}
+	return deliveryError(err, repeated)
+}
+
 // Delete implements chat.Deleter.
 func (a *Adapter) Delete(ctx context.Context, to chat.Address, id chat.MessageID) error {
 	_, err := call[bool](ctx, a.api, "deleteMessage", tgbotapi.Params{"chat_id": string(to.Chat), "message_id": string(id)})

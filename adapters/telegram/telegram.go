@@ -67,6 +67,7 @@ var (
 	_ chat.Prober           = (*Adapter)(nil)
 	_ chat.Inviter          = (*Adapter)(nil)
 	_ chat.Handlers         = (*Adapter)(nil)
+	_ chat.Drafter          = (*Adapter)(nil)
 )
 
 // New makes an adapter. It does not use the network.

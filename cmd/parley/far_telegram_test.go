@@ -226,6 +226,16 @@ func (p *telegramSpot) messages() []shown {
 	return all
 }
 
+func (p *telegramSpot) drafts() []string {
+	var all []string
+	for _, d := range p.view.Drafts() {
+		if p.thread == 0 || d.Thread == p.thread {
+			all = append(all, d.Text)
+		}
+	}
+	return all
+}
+
 var telegramReactions = map[string]chat.Reaction{"👀": chat.ReactSeen, "✍": chat.ReactWorking, "👌": chat.ReactDone, "👎": chat.ReactFailed}
 
 func (p *telegramSpot) reaction(message string) chat.Reaction {
@@ -264,6 +274,15 @@ func (f *farTelegram) command(ts *testscript.TestScript, args []string) {
 		ts.Check(f.server.Wait(ctx, func(s *faketelegram.Server) bool {
 			return slices.ContainsFunc(s.Commands(), func(c faketelegram.Command) bool { return c.Command == args[1] })
 		}))
+	case "draft":
+		p, want := placeOf(ts, args[1]), expression(ts, args[2])
+		if err := p.wait(ctx, func() bool { return slices.ContainsFunc(p.(drafter).drafts(), want.MatchString) }); err != nil {
+			ts.Fatalf("no draft says %s", args[2])
+		}
+	case "drafts":
+		if got := placeOf(ts, args[1]).(drafter).drafts(); strconv.Itoa(len(got)) != args[2] {
+			ts.Fatalf("the drafts are %q", got)
+		}
 	case "webhook":
 		want := expression(ts, args[1])
 		ts.Check(f.server.Wait(ctx, func(s *faketelegram.Server) bool { return want.MatchString(s.Webhook()) }))

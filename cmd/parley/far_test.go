@@ -75,6 +75,9 @@ type spot interface {
 	wait(ctx context.Context, ok func() bool) error
 }
 
+// drafter is a spot where people see a text that no message says yet.
+type drafter interface{ drafts() []string }
+
 // farOptions say how a fake is to be.
 type farOptions struct {
 	limited  bool          // the real server's rates are enforced
@@ -247,17 +250,36 @@ func cmdSees(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, false, len(args) == 2, "[!] sees PLACE PATTERN")
 	p, want := placeOf(ts, args[0]), expression(ts, args[1])
 	if neg {
-		if slices.ContainsFunc(p.messages(), func(m shown) bool { return want.MatchString(m.text) }) {
+		if slices.ContainsFunc(seen(p), func(m shown) bool { return want.MatchString(m.text) }) {
 			ts.Fatalf("%s is there", args[1])
 		}
 		return
 	}
-	m, err := awaitMessage(p, func(m shown) bool { return want.MatchString(m.text) })
-	if err != nil {
+	ctx, cancel := limited()
+	defer cancel()
+	if err := p.wait(ctx, func() bool {
+		for _, m := range slices.Backward(seen(p)) {
+			if groups := want.FindStringSubmatch(m.text); groups != nil {
+				ts.Setenv("answer", m.id)
+				setMatch(ts, groups)
+				return true
+			}
+		}
+		return false
+	}); err != nil {
 		ts.Fatalf("no message says %s", args[1])
 	}
-	ts.Setenv("answer", m.id)
-	setMatch(ts, want.FindStringSubmatch(m.text))
+}
+
+// seen is what people see at a place: the messages, and what is still being written.
+func seen(p spot) []shown {
+	all := p.messages()
+	if d, ok := p.(drafter); ok {
+		for _, text := range d.drafts() {
+			all = append(all, shown{text: text})
+		}
+	}
+	return all
 }
 
 // busy counts what is still to be posted, and the turns that wait for nobody.

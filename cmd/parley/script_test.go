@@ -45,7 +45,8 @@ package main
 //	again PLACE ID           deliver a message once more
 //	press PLACE LABEL        wait for a button of that label and press the newest
 //	[!] sees PLACE PATTERN   wait until a message of the bot says so, which is
-//	                         $answer, its first group $match; with !, none does now
+//	                         $answer, its first group $match; with !, none does now.
+//	                         A draft is seen too
 //	answers PLACE PATTERN    the same, and wait until nothing is being done any more:
 //	                         what is seen before that may still change
 //	chat PLACE [ID]          print what the bot's messages there say, or all that
@@ -69,6 +70,9 @@ package main
 //	telegram rival           poll once, as a second process with the same token
 //	telegram upgrade PERSON  the person makes the group club the supergroup bigclub
 //	telegram block PERSON    the person blocks the bot
+//	telegram draft PLACE PATTERN
+//	                         wait until a draft there says so
+//	telegram drafts PLACE N  there are as many drafts now
 //	telegram webhook PATTERN wait until updates are pushed to such an address
 //
 // Slack alone:

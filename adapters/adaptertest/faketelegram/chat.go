@@ -262,6 +262,9 @@ type Action struct {
 	At     time.Time
 }
 
+// draftLife is how long a draft stays on show.
+const draftLife = 30 * time.Second
+
 // Draft is a streamed preview (sendMessageDraft) that is on show.
 type Draft struct {
 	ID      int64

@@ -277,7 +277,7 @@ func (s *Server) sendMessageDraft(r *request) (any, error) {
 	switch {
 	case err != nil:
 	case c.info.Type != "private":
-		err = badRequest("method is available only in private chats")
+		err = badRequest("TEXTDRAFT_PEER_INVALID")
 	default:
 		err = c.checkThread(d.Thread, false)
 	}

@@ -124,12 +124,13 @@ func (c *Chat) Actions() []Action {
 	return nil
 }
 
-// Drafts lists the previews on show; a message sent to the same thread ends them.
+// Drafts lists the previews on show; a message sent to the same thread ends them, and
+// so do 30 seconds.
 func (c *Chat) Drafts() []Draft {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if state := c.s.world.chats[c.id]; state != nil {
-		return slices.Clone(state.drafts)
+		return slices.DeleteFunc(slices.Clone(state.drafts), func(d Draft) bool { return c.s.opt.now().Sub(d.At) >= draftLife })
 	}
 	return nil
 }
