@@ -85,10 +85,10 @@ func workspace(c *config.Config) string {
 	return cmp.Or(c.Tools.Workspace, filepath.Join(c.DataDir, "workspace"))
 }
 
-// private are the files and folders that no tool may touch: the configuration, and
-// all that parley keeps beside the workspace.
+// private are the files and folders that no command may touch: the configuration,
+// all that parley keeps, and the folders of the other conversations.
 func private(c *config.Config) []string {
-	paths := []string{c.DataDir}
+	paths := []string{c.DataDir, workspace(c)}
 	if c.File() != "" {
 		paths = append(paths, c.File())
 	}
