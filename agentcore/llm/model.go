@@ -24,15 +24,19 @@ type Facts struct {
 // Price is per million tokens, in the budget's currency.
 type Price struct{ Input, CachedInput, Output float64 }
 
+// cacheWriting is what writing to a cache costs over ordinary input, at Anthropic; who
+// counts no written tokens takes nothing for it.
+const cacheWriting = 1.25
+
 // Cost is what usage costs. What the cache served costs less where a price for it is
-// known.
+// known, and what was written to it more.
 func (p Price) Cost(u Usage) float64 {
 	cached := p.CachedInput
 	if cached == 0 {
 		cached = p.Input
 	}
-	fresh := u.Input - u.CachedInput
-	return (float64(fresh)*p.Input + float64(u.CachedInput)*cached + float64(u.Output)*p.Output) / 1e6
+	fresh := float64(u.Input-u.CachedInput-u.CacheWrite) + cacheWriting*float64(u.CacheWrite)
+	return (fresh*p.Input + float64(u.CachedInput)*cached + float64(u.Output)*p.Output) / 1e6
 }
 
 // defaultFacts are used for models that nobody described: small enough to be
