@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -140,13 +139,6 @@ func (c *Config) validateAccounts() []error {
 		errs = append(errs, d.Validate()...)
 	}
 	return errs
-}
-
-func validURL(key, s string) []error {
-	if u, err := url.Parse(s); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return []error{fmt.Errorf("%s: %q is not an http or https URL", key, s)}
-	}
-	return nil
 }
 
 // people says what an id looks like on each platform. Only ids that stay with a

@@ -53,7 +53,11 @@ type Adapter struct {
 
 	mu   sync.Mutex
 	self *lib.AuthTestResponse // known after auth.test
-	sink chat.Sink             // while Run is active
+
+	// door guards the way in over HTTP: requests hold it for reading.
+	door    sync.RWMutex
+	sink    chat.Sink // while Run is active
+	running context.Context
 }
 
 var (

@@ -17,19 +17,20 @@ import (
 // requestLimit is the largest request that is read.
 const requestLimit = 4 << 20
 
-// runEvents lets the handler take events in until ctx ends.
+// runEvents lets the handler take events in until ctx ends, and waits for what it is
+// taking in then.
 func (a *Adapter) runEvents(ctx context.Context, heal *healing) error {
-	a.setSink(heal.sink)
-	defer a.setSink(nil)
+	a.openDoor(ctx, heal.sink)
+	defer a.openDoor(ctx, nil)
 	heal.connected(ctx)
 	<-ctx.Done()
 	return nil
 }
 
-func (a *Adapter) setSink(s chat.Sink) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sink = s
+func (a *Adapter) openDoor(ctx context.Context, s chat.Sink) {
+	a.door.Lock()
+	defer a.door.Unlock()
+	a.sink, a.running = s, ctx
 }
 
 // Routes implements chat.Handlers: the one request URL for events, interactions and
@@ -60,15 +61,14 @@ func (a *Adapter) serveEvent(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, challenge)
 		return
 	}
-	a.mu.Lock()
-	sink := a.sink
-	a.mu.Unlock()
-	if sink == nil {
+	a.door.RLock()
+	defer a.door.RUnlock()
+	if a.sink == nil {
 		http.Error(w, "not running", http.StatusServiceUnavailable)
 		return
 	}
 	// Slack hangs up after three seconds; what is being stored is stored all the same.
-	if err := a.take(context.WithoutCancel(r.Context()), sink, kind, payload); err != nil {
+	if err := a.take(a.running, a.sink, kind, payload); err != nil {
 		a.log.Warn("an event could not be stored", zap.Error(err))
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
 	}

@@ -78,11 +78,11 @@ func (f *farSlack) settings() farSettings {
 	return farSettings{
 		platform: `slack: [ { bot_token: "${SLACK_BOT_TOKEN}", app_token: "${SLACK_APP_TOKEN}", api_base: "${SLACK}" } ]`,
 		variables: map[string]string{
-			"SLACK_BOT_TOKEN": f.server.BotToken(), "SLACK_APP_TOKEN": f.server.AppToken(), "SLACK": f.server.URL(), "BOT": slackBot,
+			"SLACK_BOT_TOKEN": f.server.BotToken(), "SLACK_APP_TOKEN": f.server.AppToken(), "SLACK": f.server.URL(), "BOT": slackBot, "SLACK_SECRET": f.server.SigningSecret(),
 			"ANN": "slack:U0ANN", "BOB": "slack:U0BOB", "EVE": "slack:U0EVE",
 		},
 		everybody: "slack:*",
-		secrets:   []string{f.server.BotToken(), f.server.AppToken()},
+		secrets:   []string{f.server.BotToken(), f.server.AppToken(), f.server.SigningSecret()},
 		places:    []string{"ann", "bob", "eve", "ann@team"},
 	}
 }
@@ -308,6 +308,8 @@ func (f *farSlack) command(ts *testscript.TestScript, args []string) {
 		f.server.Frame(ts.ReadFile(args[1]))
 	case "disconnect":
 		f.server.Disconnect("refresh_requested")
+	case "push": // to the daemon, from now on
+		ts.Check(f.server.SetRequestURL(worldOf(ts).daemon(ts, optional(args, 1, "one")).address(ts) + "/webhook/slack/main"))
 	case "silence":
 		f.server.Silence()
 	default:

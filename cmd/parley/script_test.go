@@ -83,6 +83,7 @@ package main
 //	slack envelope FILE      write a frame to the socket as it is
 //	slack disconnect         ask the bot to leave its socket
 //	slack silence            let nothing through any more, unnoticed
+//	slack push [NAME]        send events to the daemon over HTTP from now on
 //
 // The model, which answers by its keywords (providertest.Keywords):
 //
