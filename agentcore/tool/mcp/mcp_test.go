@@ -154,17 +154,20 @@ func TestAServer(t *testing.T) {
 	web, _ := overHTTP(t)
 	for name, cfg := range map[string]mcp.ServerConfig{"stdio": stdio(t, "stdio"), "noisy": stdio(t, "noisy"), "http": web} {
 		t.Run(name, func(t *testing.T) {
-			cfg.Timeout = 300 * time.Millisecond
-			r := run(t, mcp.Config{"test": cfg}, "")
+			hasty := cfg
+			hasty.Timeout = 300 * time.Millisecond
+			r := run(t, mcp.Config{"test": cfg, "hasty": hasty}, "")
 			for call, want := range map[string]tool.Result{
 				"echo":    {Text: "The MCP server test answers:", Untrusted: "echo: hello " + mcptest.Order},
 				"fail":    {Text: "The MCP server test reports an error:", Untrusted: "the tool broke. " + mcptest.Order, Failed: true},
-				"slow":    {Text: "The MCP server test did not answer in 300ms; whether it took effect is not known.", Failed: true},
 				"picture": {Text: "The MCP server test answers:", Untrusted: "[an image, image/png, 4 bytes, which is not shown]\n[resource a file: file:///a]"},
 			} {
 				if diff := cmp.Diff(want, r.call("mcp_test_"+call, `{"text":"hello"}`)); diff != "" {
 					t.Errorf("%s: %s", call, diff)
 				}
+			}
+			if res := r.call("mcp_hasty_slow", `{}`); !res.Failed || res.Text != "The MCP server hasty did not answer in 300ms; whether it took effect is not known." {
+				t.Errorf("got %+v", res)
 			}
 			if res := r.call("mcp_test_echo", `{"text":5}`); !res.Failed {
 				t.Errorf("a wrong argument: %+v", res)
