@@ -145,6 +145,7 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 	for i := range e.Messages {
 		e.Messages[i].Turn = t.ID
 	}
+	e.Beside = besideOf(t, e, text)
 	if err := j.store.EndTurn(ctx, j.fence, e); err != nil {
 		if errors.Is(err, record.ErrConflict) {
 			j.post.thaw(t, j.live, f) // somebody joined: the answer is made again

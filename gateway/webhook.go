@@ -114,7 +114,11 @@ func (g *Gateway) hook(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	w.WriteHeader(g.takeHook(r, name, id, body))
+	status := g.takeHook(r, name, id, body)
+	if status != http.StatusAccepted {
+		w.Header().Set("Retry-After", "60")
+	}
+	w.WriteHeader(status)
 }
 
 // takeHook stores a genuine event and returns the status that says so.

@@ -62,6 +62,13 @@ func TestDelegateOnce(t *testing.T) {
 	if len(list) != 1 || list[0].ID != k.session {
 		t.Errorf("listed: %+v", list)
 	}
+	own, err := w.Session(t.Context(), k.session)
+	w.check(err)
+	tree, err := w.Tree(t.Context(), own)
+	w.check(err)
+	if len(tree) != 3 || tree[0].ID != k.session || !tree[0].Current || tree[1].ID != first.Turn.Session || tree[2].Parent != k.session {
+		t.Errorf("the tree is %+v", tree)
+	}
 	if u, err := w.UsageOf(t.Context(), k.fence.Conversation, parent.StartedAt.AddDate(-1, 0, 0)); err != nil || len(u) != 1 || u[0].Usage.Input != 3 {
 		t.Errorf("what a subagent uses is the conversation's: %+v %v", u, err)
 	}

@@ -98,6 +98,29 @@ func (db *DB) Sessions(ctx context.Context, c record.ConversationID, limit int) 
 	return all, err
 }
 
+// Tree returns the lineage that a session belongs to, parents before children and what
+// subagents did below what they worked for; of each only the session and whether its
+// conversation stands there.
+func (db *DB) Tree(ctx context.Context, s record.Session) ([]record.SessionSummary, error) {
+	var all []record.SessionSummary
+	err := db.read(ctx, "tree", func(ctx context.Context) error {
+		rows, err := db.pool.Query(ctx, `
+			WITH RECURSIVE tree AS (
+				SELECT id, 0 AS depth FROM sessions WHERE id = $1
+				UNION ALL SELECT c.id, t.depth + 1 FROM tree t JOIN sessions c ON c.parent_id = t.id)
+			SELECT `+sessionColumns+`, EXISTS (SELECT FROM conversations c WHERE c.session_id = s.id)
+			FROM tree t JOIN sessions s ON s.id = t.id ORDER BY t.depth, s.created_at, s.id`, s.Root)
+		if err != nil {
+			return err
+		}
+		return list(&all, func(row pgx.Row) (n record.SessionSummary, err error) {
+			err = row.Scan(append(sessionFields(&n.Session), &n.Current)...)
+			return n, err
+		})(rows)
+	})
+	return all, err
+}
+
 func scanSummary(row pgx.Row) (s record.SessionSummary, err error) {
 	err = row.Scan(append(sessionFields(&s.Session), &s.Messages, &s.Opening, &s.LastAt, &s.Current)...)
 	return s, err

@@ -190,6 +190,9 @@ func (db *DB) EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) err
 			m.Turn = e.Turn
 			a.add(&m, 0)
 		}
+		if e.Beside != nil {
+			queueBeside(b, f, e)
+		}
 		b.Queue(`UPDATE tool_runs SET state = 'done', ended_at = now(),
 			outcome = CASE WHEN state = 'started' AND $2 <> 'interrupted' THEN 'unknown' ELSE 'interrupted' END
 			WHERE turn_id = $1 AND state <> 'done'`, e.Turn, string(e.State))
@@ -206,6 +209,19 @@ func (db *DB) EndTurn(ctx context.Context, f record.Fence, e record.TurnEnd) err
 		b.Queue(`UPDATE approvals SET state = 'withdrawn', decided_at = now() WHERE turn_id = $1 AND state = 'open'`, e.Turn)
 		b.Queue(`UPDATE conversations SET active_at = now() WHERE id = $1`, f.Conversation)
 	})
+}
+
+// queueBeside appends a word about a turn to the session that its conversation stands
+// at, unless the turn has worked there itself.
+func queueBeside(b *pgx.Batch, f record.Fence, e record.TurnEnd) {
+	m := e.Beside
+	b.Queue(`
+		WITH s AS (
+			UPDATE sessions SET next_seq = next_seq + 1 WHERE id = (SELECT session_id FROM conversations WHERE id = $1)
+				AND id <> (SELECT session_id FROM turns WHERE id = $2) RETURNING id, next_seq - 1 AS seq)
+		INSERT INTO messages (session_id, seq, turn_id, role, kind, content, importance, created_at)
+		SELECT s.id, s.seq, $2, $3, $4, $5, $6, coalesce($7, now()) FROM s`,
+		f.Conversation, e.Turn, m.Role, m.Kind, text(m.Content), m.Importance, nullTime(m.CreatedAt))
 }
 
 func endReason(e record.TurnEnd) string {

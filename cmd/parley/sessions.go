@@ -157,15 +157,15 @@ func bodyOf(m record.Message) string {
 	return b.String()
 }
 
-// sessionsTree prints the lineage from its root: the sessions of the conversation,
-// with the ancestors that were folded into them.
+// sessionsTree prints the lineage from its root, with what was folded into later
+// sessions and what subagents did.
 func (a *app) sessionsTree(ctx context.Context, id record.SessionID, asJSON bool) error {
 	return a.withDatabase(ctx, func(db *database) error {
 		s, _, err := session(ctx, db, id)
 		if err != nil {
 			return err
 		}
-		nodes, err := lineage(ctx, db, s)
+		nodes, err := db.Tree(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -178,34 +178,8 @@ func (a *app) sessionsTree(ctx context.Context, id record.SessionID, asJSON bool
 			}
 			return printJSON(a.stdout, rows)
 		}
-		return printTree(a, nodes, "", 0)
+		return printTree(a, nodes, nodes[0].Parent, 0)
 	})
-}
-
-// lineage collects the sessions that share a root with s, parents before children.
-func lineage(ctx context.Context, db *database, s record.Session) ([]record.SessionSummary, error) {
-	leaves, err := db.Sessions(ctx, s.Conversation, 10_000)
-	if err != nil {
-		return nil, err
-	}
-	leaves = append(leaves, record.SessionSummary{Session: s})
-	seen := map[record.SessionID]bool{}
-	var nodes []record.SessionSummary
-	for _, leaf := range leaves {
-		for n := leaf; n.Root == s.Root && !seen[n.ID]; {
-			seen[n.ID] = true
-			nodes = append(nodes, n)
-			if n.Parent == "" {
-				break
-			}
-			parent, err := db.Session(ctx, n.Parent)
-			if err != nil {
-				return nil, err
-			}
-			n = record.SessionSummary{Session: parent}
-		}
-	}
-	return nodes, nil
 }
 
 func printTree(a *app, nodes []record.SessionSummary, parent record.SessionID, depth int) error {
@@ -271,7 +245,7 @@ type exportedMessage struct {
 }
 
 func (a *app) exportJSON(ctx context.Context, db *database, s record.Session, history []record.Message) error {
-	nodes, err := lineage(ctx, db, s)
+	nodes, err := db.Tree(ctx, s)
 	if err != nil {
 		return err
 	}

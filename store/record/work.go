@@ -73,6 +73,9 @@ type TurnEnd struct {
 	Model llm.ModelID
 	// PromptTokens is the last real prompt size, 0 if unknown.
 	PromptTokens int
+	// Beside is appended to the session that the conversation stands at, which is not
+	// the turn's; nil: nothing.
+	Beside *Message
 	// Deliveries are the parts of the answer; those whose ID exists are updated.
 	Deliveries []Delivery
 }
