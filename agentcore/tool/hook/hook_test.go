@@ -43,7 +43,7 @@ func TestBefore(t *testing.T) {
 		"failure":               {[]string{"exit 1"}, "a hook failed", ""},
 		"no program":            {[]string{"/no/such/hook"}, "a hook failed", ""},
 		"nonsense":              {[]string{"echo yes"}, "a hook failed", ""},
-		"misspelt":              {[]string{`echo '{"decison":"block"}'`}, "a hook failed", ""},
+		"misspelt":              {[]string{`echo '{"dexision":"block"}'`}, "a hook failed", ""},
 		"undecided":             {[]string{`echo '{"decision":"maybe"}'`}, "a hook failed", ""},
 		"twice":                 {[]string{`echo '{}{"decision":"block"}'`}, "a hook failed", ""},
 		"no object":             {[]string{`echo '{"arguments":[1]}'`}, "a hook failed", ""},

@@ -21,6 +21,8 @@ const (
 	// maxProcesses may run in the background in a conversation, allProcesses in all.
 	maxProcesses = 5
 	allProcesses = 40
+	// maxListed are listed of a conversation, ended ones included.
+	maxListed = 20
 	// maxLife is how long one may run.
 	maxLife = 4 * time.Hour
 	// firstLook is how long the start of one is watched for an early end.
@@ -41,6 +43,7 @@ type processes struct {
 
 // process is one command in the background.
 type process struct {
+	number   int
 	id, line string
 	root     record.SessionID
 	begun    time.Time
@@ -90,7 +93,7 @@ func (t *Terminal) begin(ctx context.Context, c tool.Call, line string, cmd *exe
 		p.stop()
 		<-p.ended
 	}
-	return p.report(fmt.Sprintf("Started in the background as %s. Use the tool process to read, write or kill it; it ends with this session, with /stop, or after %s.", p.id, maxLife))
+	return p.report(fmt.Sprintf("Started in the background as %s. Use the tool process to read, write or kill it; it ends with this session, with /stop, or after %s", p.id, maxLife))
 }
 
 // spawn starts a process and whoever waits for it.
@@ -119,8 +122,18 @@ func (t *Terminal) spawn(cmd *exec.Cmd, mark string, c tool.Call, line string) (
 	if t.processes.all == nil {
 		t.processes.all = map[record.ConversationID][]*process{}
 	}
-	p.id = fmt.Sprintf("p%d", len(t.processes.all[c.Conversation])+1)
-	t.processes.all[c.Conversation] = append(t.processes.all[c.Conversation], p)
+	others := t.processes.all[c.Conversation]
+	if len(others) > 0 {
+		p.number = others[len(others)-1].number
+	}
+	p.number++
+	p.id = fmt.Sprintf("p%d", p.number)
+	if len(others) >= maxListed {
+		if i := slices.IndexFunc(others, (*process).over); i >= 0 {
+			others = slices.Delete(others, i, i+1)
+		}
+	}
+	t.processes.all[c.Conversation] = append(others, p)
 	if t.processes.closed {
 		stop()
 	}

@@ -76,6 +76,12 @@ func TestBackground(t *testing.T) {
 	if got := r.background("echo soon; exit 3"); !got.Failed || !strings.Contains(got.Text, "soon\n[p2 ended, exit code 3") {
 		t.Errorf("%+v", got)
 	}
+	for range maxListed {
+		r.background("exit 0")
+	}
+	if l := r.look("", processInput{Action: "list"}).Text; strings.Count(l, "\n")+1 > maxListed || !strings.Contains(l, fmt.Sprintf("p%d: ", maxListed+2)) || strings.Contains(l, "p1: ") {
+		t.Error(l)
+	}
 	for range maxProcesses {
 		r.background("sleep 1000")
 	}

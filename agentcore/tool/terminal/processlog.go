@@ -26,6 +26,7 @@ func newProcessLog(folder string) (*processLog, error) {
 	}
 	l := &processLog{root: root, name: path.Join(spoolFolder, "process-"+rand.Text()[:10]+".log"), changed: make(chan struct{})}
 	if err = root.MkdirAll(spoolFolder, 0o700); err == nil {
+		prune(root, ".log")
 		l.file, err = root.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err != nil {

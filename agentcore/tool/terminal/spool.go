@@ -38,14 +38,14 @@ func newSpool(folder string) *spool {
 	if s.err = s.root.MkdirAll(spoolFolder, 0o700); s.err != nil {
 		return s
 	}
-	s.prune()
+	prune(s.root, ".txt")
 	s.file, s.err = s.root.OpenFile(s.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	return s
 }
 
-// prune takes the oldest outputs away.
-func (s *spool) prune() {
-	dir, err := s.root.Open(spoolFolder)
+// prune takes the oldest outputs of a kind away, before another comes.
+func prune(root *os.Root, suffix string) {
+	dir, err := root.Open(spoolFolder)
 	if err != nil {
 		return
 	}
@@ -60,13 +60,13 @@ func (s *spool) prune() {
 	}
 	var all []old
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), ".txt") {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
 			all = append(all, old{e.Name(), info.ModTime().UnixNano()})
 		}
 	}
 	slices.SortFunc(all, func(a, b old) int { return int(min(max(b.at-a.at, -1), 1)) })
 	for _, o := range all[min(len(all), spoolFiles-1):] {
-		_ = s.root.Remove(path.Join(spoolFolder, o.name))
+		_ = root.Remove(path.Join(spoolFolder, o.name))
 	}
 }
 
