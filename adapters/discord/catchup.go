@@ -59,8 +59,8 @@ func later(a, b string) bool {
 }
 
 // reread fetches and stores, in order, what was said since the last message that is
-// stored: after a restart, a session that was lost, or events that were dropped. An
-// account that has never stored anything has missed nothing.
+// stored, or since the start if nothing ever was: after a restart, a session that was
+// lost, or events that were dropped.
 func (in *intake) reread(ctx context.Context) {
 	if in.a.heard == nil {
 		return
@@ -75,30 +75,46 @@ func (in *intake) reread(ctx context.Context) {
 		in.a.log.Warn("what was heard last cannot be read", zap.Error(err))
 		wait(ctx, in.a.heal<<min(try, 5), nil)
 	}
-	if in.since = since(newest, in.a.now()); in.since == "" {
-		return
-	}
+	in.since = since(newest, in.began, in.a.now())
 	all := in.a.places.all()
-	for _, id := range chats {
-		if _, ok := in.a.places.known(string(id)); !ok {
+	for _, id := range append(chats, in.directs(ctx)...) {
+		if _, ok := in.a.places.known(string(id)); !ok && !slices.ContainsFunc(all, func(c channel) bool { return c.ID == string(id) }) {
 			all = append(all, channel{ID: string(id)})
 		}
 	}
 	in.fetchAll(ctx, all)
 }
 
-// since is the id from which messages may have been missed; empty if there is none.
-func since(newest []chat.MessageID, now time.Time) string {
+// directs are the direct chats of the people whom the configuration names: somebody
+// may have written for the first time, and Discord lists a bot's direct chats to
+// nobody.
+func (in *intake) directs(ctx context.Context) []chat.ChatID {
+	var ids []chat.ChatID
+	for _, p := range in.a.people {
+		_, id, _ := strings.Cut(string(p), ":")
+		c, err := call[channel](ctx, in.a.api, http.MethodPost, "/users/@me/channels", map[string]string{"recipient_id": id})
+		if err != nil {
+			in.a.log.Debug("a direct chat cannot be opened", zap.String("person", string(p)), zap.Error(err))
+			continue
+		}
+		ids = append(ids, chat.ChatID(c.ID))
+	}
+	return ids
+}
+
+// since is the id from which messages may have been missed.
+func since(newest []chat.MessageID, began, now time.Time) string {
 	last := ""
 	for _, id := range newest {
 		if !madeAt(string(id)).IsZero() && later(string(id), last) {
 			last = string(id)
 		}
 	}
-	if last == "" {
-		return ""
+	at := began
+	if last != "" {
+		at = madeAt(last)
 	}
-	at := madeAt(last).Add(-overlap)
+	at = at.Add(-overlap)
 	if oldest := now.Add(-pastLimit); at.Before(oldest) {
 		at = oldest
 	}

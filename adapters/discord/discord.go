@@ -14,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +30,9 @@ type Deps struct {
 	Log *zap.Logger
 	// Heard is the store; nil: nothing that was missed is fetched.
 	Heard Heard
+	// People are those whom the configuration names; what they wrote in direct chats is
+	// fetched too. At most the first 50 are looked at.
+	People []chat.Person
 	// Transport makes the requests; nil: one with fitting limits.
 	Transport http.RoundTripper
 	// Idle is how long the gateway may be silent; 0: 90 s, two heartbeats.
@@ -46,6 +51,7 @@ type Adapter struct {
 	transport http.RoundTripper
 	log       *zap.Logger
 	heard     Heard
+	people    []chat.Person
 	now       func() time.Time
 	idle      time.Duration
 	heal      time.Duration
@@ -98,8 +104,15 @@ func New(cfg Config, deps Deps) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
+	const mostPeople = 50
+	var people []chat.Person
+	for _, p := range deps.People {
+		if _, err := strconv.ParseUint(strings.TrimPrefix(string(p), "discord:"), 10, 64); err == nil && len(people) < mostPeople {
+			people = append(people, p)
+		}
+	}
 	return &Adapter{
-		cfg: cfg, account: chat.AccountID("discord/" + cfg.Name), api: api, transport: deps.Transport, log: deps.Log, heard: deps.Heard, now: time.Now,
+		cfg: cfg, account: chat.AccountID("discord/" + cfg.Name), api: api, transport: deps.Transport, log: deps.Log, heard: deps.Heard, people: people, now: time.Now,
 		idle: or(deps.Idle, 90*time.Second), heal: or(deps.Heal, time.Second), gather: or(deps.Gather, 10*time.Second), ackAfter: firstAnswer - 500*time.Millisecond,
 		places: newPlaces(), inter: newInteractions(),
 	}, nil
@@ -114,6 +127,7 @@ func (a *Adapter) Limits() chat.Limits { return limits }
 // Run implements chat.Adapter. Each run is a session of its own: what an earlier one
 // had received and not stored is fetched again.
 func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
+	began := a.now()
 	a.tell(ctx, sink, chat.Connecting, "")
 	intents, err := a.intents(ctx, sink)
 	if err != nil || ctx.Err() != nil {
@@ -125,7 +139,7 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 	}
 	gw.running.Store(&ctx)
 	gw.session.Identify.Intents = intents
-	in := &intake{a: a, sink: sink, queue: newQueue(), gather: a.gather}
+	in := &intake{a: a, sink: sink, queue: newQueue(), gather: a.gather, began: began}
 	l := &connection{session: gw.session, idle: a.idle, deliver: in.queue.push, lost: a.lost(sink, gw.session)}
 	inner, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup

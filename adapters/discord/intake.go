@@ -63,6 +63,7 @@ type intake struct {
 	a     *Adapter
 	sink  chat.Sink
 	queue *queue
+	began time.Time
 	// gather is how long a new session waits for its guilds.
 	gather time.Duration
 	// since and awaited belong to a session that is new: what is later than since was

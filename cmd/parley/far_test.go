@@ -19,6 +19,7 @@ import (
 // farSides are the platforms that scripts, the crash test and the benchmark run on,
 // by the name under which they are configured.
 var farSides = map[string]func(farOptions) farSide{
+	"discord":  newFarDiscord,
 	"slack":    newFarSlack,
 	"telegram": newFarTelegram,
 }

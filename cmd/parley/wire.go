@@ -83,6 +83,9 @@ func (w wiring) platforms() ([]chat.Adapter, error) {
 	}
 	for _, c := range w.config.ActiveDiscord() {
 		deps := discord.Deps{Log: w.log}
+		for _, p := range slices.Concat(w.config.Gateway.Access.Admins, w.config.Gateway.Access.Allow) {
+			deps.People = append(deps.People, chat.Person(p))
+		}
 		if w.db != nil {
 			deps.Heard = w.db
 		}

@@ -321,6 +321,7 @@ func (s *Server) begins(c *conn, p payload) *session {
 	}
 	c.compress = d.Compress
 	g.identified++
+	s.change(Connected, "", "")
 	x := &session{id: fmt.Sprintf("session-%d", g.identified), intents: d.Intents, conn: c}
 	g.sessions[x.id] = x
 	guilds := []object{}

@@ -1,6 +1,7 @@
 package fakediscord
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"time"
@@ -70,6 +71,28 @@ func (s *Server) EditAs(channelID, id, text string) {
 	s.touch()
 }
 
+// Again delivers a message once more, to whoever is connected.
+func (s *Server) Again(channelID, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.world.channels[channelID]
+	s.tell(c, "MESSAGE_CREATE", c.byID[id])
+}
+
+// Taken returns once the bot has taken in everything before: it is sent a message of a
+// channel that it does not know, and has to ask for that. It takes in one event after
+// the other.
+func (s *Server) Taken(ctx context.Context) error {
+	if err := s.Wait(ctx, func() bool { return s.Link().Connected }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	id := s.snowflake()
+	s.dispatch(intentMessages, "MESSAGE_CREATE", object{"id": s.snowflake(), "channel_id": id, "guild_id": "1", "content": "?", "author": botUser()})
+	s.mu.Unlock()
+	return s.Wait(ctx, func() bool { return len(s.Calls("GET", "/channels/"+id)) > 0 })
+}
+
 // Unfurl is the MESSAGE_UPDATE that follows when Discord has made an embed of a link:
 // nothing that a person did.
 func (s *Server) Unfurl(channelID, id string) {
@@ -108,6 +131,9 @@ func (s *Server) tell(c *channel, event string, m *Message) {
 			o["nonce"] = m.Nonce
 		}
 		x.send(event, o)
+		if x.conn != nil && m.Author.ID != BotID {
+			s.change(HandedOut, c.id, "")
+		}
 	})
 }
 

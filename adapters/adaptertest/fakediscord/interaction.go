@@ -263,7 +263,7 @@ func (s *Server) followUp(r *request) (any, error) {
 		return nil, err
 	}
 	if i.original != nil && i.original.Flags&flagLoading != 0 {
-		return s.change(r, s.world.channels[i.channel], i.original, &in)
+		return s.revise(r, s.world.channels[i.channel], i.original, &in)
 	}
 	m, err := s.original(r, i, &in)
 	if err != nil {
@@ -311,7 +311,7 @@ func (s *Server) editResponse(r *request) (any, error) {
 	if err := s.attach(r, m); err != nil {
 		return nil, err
 	}
-	return s.change(r, s.world.channels[i.channel], m, &in)
+	return s.revise(r, s.world.channels[i.channel], m, &in)
 }
 
 func (s *Server) deleteResponse(r *request) (any, error) {

@@ -247,6 +247,9 @@ func (s *Server) put(c *channel, m *Message) {
 	m.Everything = []string{m.Content}
 	c.messages, c.byID[m.ID] = append(c.messages, m), m
 	s.tell(c, "MESSAGE_CREATE", m)
+	if m.Author.ID == BotID {
+		s.change(TextPosted, c.id, m.Content)
+	}
 	s.touch()
 }
 
@@ -286,11 +289,11 @@ func (s *Server) editMessage(r *request) (any, error) {
 	if c.kind == Thread && c.archived {
 		return nil, refuse(http.StatusBadRequest, 50083, "Thread is archived")
 	}
-	return s.change(r, c, m, &in)
+	return s.revise(r, c, m, &in)
 }
 
-// change applies an edit.
-func (s *Server) change(r *request, c *channel, m *Message, in *content) (any, error) {
+// revise applies an edit.
+func (s *Server) revise(r *request, c *channel, m *Message, in *content) (any, error) {
 	next := *m
 	if err := s.checked(r, in, &next); err != nil {
 		return nil, err
@@ -300,7 +303,11 @@ func (s *Server) change(r *request, c *channel, m *Message, in *content) (any, e
 	}
 	next.Edited = s.opt.now()
 	next.Everything = append(next.Everything, next.Content)
+	if s.opt.brief {
+		next.Everything = nil
+	}
 	*m = next
+	s.change(TextPosted, c.id, m.Content)
 	s.tell(c, "MESSAGE_UPDATE", m)
 	return s.sentJSON(m), nil
 }

@@ -120,6 +120,13 @@ func (s *Server) Limited() int {
 	return s.record.limited
 }
 
+// Made is how many REST calls there were.
+func (s *Server) Made() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.record.calls)
+}
+
 // Calls lists the calls of a method whose path contains a text.
 func (s *Server) Calls(method, containing string) []Request {
 	s.mu.Lock()

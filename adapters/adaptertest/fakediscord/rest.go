@@ -2,6 +2,7 @@ package fakediscord
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,6 +81,7 @@ func routes() []route {
 		at("GET", "/gateway/bot", (*Server).getGateway),
 		at("GET", "/users/@me", func(*Server, *request) (any, error) { return botUser(), nil }),
 		at("GET", "/users/@me/guilds", (*Server).getGuilds),
+		at("POST", "/users/@me/channels", (*Server).openDirect),
 		at("GET", "/applications/@me", (*Server).getApplication),
 		at("GET", "/applications/{id}/commands", (*Server).getCommands),
 		at("PUT", "/applications/{id}/commands", (*Server).putCommands),
@@ -110,6 +112,7 @@ const maxBody = 25 << 20
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 	req, err := decode(r, path)
 	fault := s.begin(req)
+	s.pause(r.Context(), s.opt.latency/2)
 	if fault != nil && !fault.AfterEffect {
 		s.misbehave(w, r, fault)
 		return
@@ -122,11 +125,26 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 	}
+	s.pause(r.Context(), s.opt.latency-s.opt.latency/2)
 	if fault != nil {
 		s.misbehave(w, r, fault)
 		return
 	}
 	respond(w, result, err)
+}
+
+// pause waits for d, or until the client or the server goes away.
+func (s *Server) pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.closing:
+	}
 }
 
 // answer finds the endpoint and runs it under the lock.

@@ -41,6 +41,9 @@ type options struct {
 	now       func() time.Time
 	content   bool
 	heartbeat time.Duration
+	latency   time.Duration
+	brief     bool
+	onChange  func(Change)
 }
 
 // Option changes what New makes.
@@ -58,6 +61,41 @@ func WithoutContentIntent() Option { return func(o *options) { o.content = false
 
 // WithHeartbeat sets the interval that HELLO asks for; 41.25 s else.
 func WithHeartbeat(d time.Duration) Option { return func(o *options) { o.heartbeat = d } }
+
+// WithLatency makes each call take that long besides its work: half before and half
+// after it takes effect.
+func WithLatency(d time.Duration) Option { return func(o *options) { o.latency = d } }
+
+// WithoutHistory forgets what messages said before.
+func WithoutHistory() Option { return func(o *options) { o.brief = true } }
+
+// OnChange calls f after each change. f must not call the server, nor block.
+func OnChange(f func(Change)) Option { return func(o *options) { o.onChange = f } }
+
+// ChangeKind says what changed.
+type ChangeKind int
+
+// What may change.
+const (
+	Connected  ChangeKind = iota // a session has begun
+	HandedOut                    // what a person wrote was sent to the bot
+	TextPosted                   // the bot has posted or edited; Text is as people see it
+)
+
+// Change tells a waiting benchmark what has just happened.
+type Change struct {
+	Kind    ChangeKind
+	Channel string
+	Text    string
+	At      time.Time
+}
+
+// change tells of a change. The lock must be held.
+func (s *Server) change(kind ChangeKind, channel, markup string) {
+	if s.opt.onChange != nil {
+		s.opt.onChange(Change{kind, channel, Shown(markup), s.opt.now()})
+	}
+}
 
 // The ids of the bot and of its application.
 const (

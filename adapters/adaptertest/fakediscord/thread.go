@@ -14,6 +14,26 @@ func (s *Server) getChannel(r *request) (any, error) {
 	return s.channelJSON(c), nil
 }
 
+// openDirect answers with the direct chat of a person, which it makes if there is
+// none.
+func (s *Server) openDirect(r *request) (any, error) {
+	var in struct {
+		Recipient string `json:"recipient_id"`
+	}
+	if err := s.into(r, &in); err != nil {
+		return nil, err
+	}
+	for _, c := range s.world.channels {
+		if c.kind == DM && c.recipient.ID == in.Recipient {
+			return s.channelJSON(c), nil
+		}
+	}
+	if number(in.Recipient) == 0 {
+		return nil, invalid("recipient_id", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
+	}
+	return s.channelJSON(s.newChannel(channel{kind: DM, recipient: User{ID: in.Recipient}})), nil
+}
+
 func (s *Server) patchChannel(r *request) (any, error) {
 	var in struct {
 		Name     *string `json:"name"`

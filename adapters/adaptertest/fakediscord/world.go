@@ -1,6 +1,7 @@
 package fakediscord
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -102,6 +103,12 @@ func (s *Server) OpenDM(u User) string { return s.OpenDMAs("", u) }
 func (s *Server) OpenDMAs(id string, u User) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, c := range s.world.channels {
+		if c.kind == DM && c.recipient.ID == u.ID {
+			c.recipient = u
+			return c.id
+		}
+	}
 	return s.newChannel(channel{id: id, kind: DM, recipient: u}).id
 }
 
@@ -213,6 +220,20 @@ func (s *Server) Thread(id string) (ThreadView, bool) {
 		return ThreadView{}, false
 	}
 	return ThreadView{c.id, c.parent, c.name, c.owner, c.archived}, true
+}
+
+// Threads are the ids of a channel's threads, oldest first.
+func (s *Server) Threads(parent string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for id, c := range s.world.channels {
+		if c.kind == Thread && c.parent == parent {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	return ids
 }
 
 // Typed is how often the bot has shown that it types in a channel.
