@@ -3,8 +3,6 @@ package discord
 import (
 	"context"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -58,6 +56,7 @@ func (l *connection) run(ctx context.Context) error {
 		err := l.session.Open()
 		if err == nil {
 			l.watch(ctx, down)
+			err = l.closed()
 			if ctx.Err() != nil {
 				_ = l.session.Close() // its goroutines have ended when it returns
 				return nil
@@ -86,6 +85,16 @@ func (l *connection) pause(ctx context.Context, failed int) {
 	}
 }
 
+// closed is why the gateway closed the last connection, nil if it did not say.
+func (l *connection) closed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if code := l.conn.code(); code != 0 {
+		return &websocket.CloseError{Code: code}
+	}
+	return nil
+}
+
 // watch waits for the end of a connection, and ends one whose heartbeats are not
 // acknowledged before the library does: it would close the session with it.
 func (l *connection) watch(ctx context.Context, down <-chan struct{}) {
@@ -108,72 +117,4 @@ func (l *connection) watch(ctx context.Context, down <-chan struct{}) {
 			}
 		}
 	}
-}
-
-// dialer makes connections that end with ctx and with silence.
-func (l *connection) dialer(ctx context.Context) *websocket.Dialer {
-	return &websocket.Dialer{
-		HandshakeTimeout: openLimit, Proxy: http.ProxyFromEnvironment,
-		NetDialContext: func(_ context.Context, network, addr string) (net.Conn, error) {
-			c, err := (&net.Dialer{Timeout: openLimit}).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			g := &guard{Conn: c, idle: l.idle}
-			g.stop = context.AfterFunc(ctx, g.kill)
-			l.mu.Lock()
-			l.conn = g
-			l.mu.Unlock()
-			return g, nil
-		},
-	}
-}
-
-// guard bounds silence on a connection, and ends it without the library's close
-// frame, whose 1000 would end the session that is to be resumed.
-type guard struct {
-	net.Conn
-	idle time.Duration
-	stop func() bool
-}
-
-func (g *guard) kill() { _ = g.Conn.Close() }
-
-// Read implements net.Conn.
-func (g *guard) Read(p []byte) (int, error) {
-	if err := g.Conn.SetReadDeadline(time.Now().Add(g.idle)); err != nil {
-		return 0, err
-	}
-	return g.Conn.Read(p)
-}
-
-// closeFrame is the first byte of a close frame. The library writes each frame at
-// once.
-const closeFrame = 0x88
-
-// Write implements net.Conn.
-func (g *guard) Write(p []byte) (int, error) {
-	if len(p) > 0 && p[0] == closeFrame {
-		g.kill()
-		return 0, net.ErrClosed
-	}
-	if err := g.Conn.SetWriteDeadline(time.Now().Add(openLimit)); err != nil {
-		return 0, err
-	}
-	return g.Conn.Write(p)
-}
-
-// SetDeadline and the two others implement net.Conn: the guard sets its own.
-func (g *guard) SetDeadline(time.Time) error { return nil }
-
-// SetReadDeadline does nothing.
-func (g *guard) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline does nothing.
-func (g *guard) SetWriteDeadline(time.Time) error { return nil }
-
-// Close implements net.Conn.
-func (g *guard) Close() error {
-	g.stop()
-	return g.Conn.Close()
 }

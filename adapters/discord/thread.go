@@ -148,7 +148,7 @@ func (a *Adapter) History(ctx context.Context, at chat.Address, before chat.Mess
 	var quotes []chat.Quote
 	for i := len(list) - 1; i >= 0; i-- {
 		m := list[i]
-		if text := clean(described(m)); text != "" && m.Author != nil {
+		if text := a.unaddressed(described(m)); text != "" && m.Author != nil {
 			quotes = append(quotes, chat.Quote{
 				Message: chat.MessageID(m.ID), From: person(m.Author, m.Member, m.Webhook), Text: text, FromBot: m.Author.ID == a.self().ID,
 			})
