@@ -65,18 +65,35 @@ func (g *Gateway) take(ctx context.Context, ev chat.Event) (record.Receipt, erro
 	return r, nil
 }
 
-// refused answers a direct message that nobody may answer yet with the next step,
-// once; everything else is refused in silence, with a reason in the database.
+// refused answers what would else look broken to its sender: a native command and a
+// press get a word that only they see, where the platform can, and a direct message
+// that nobody may answer yet gets the next step, once. Everything else is refused in
+// silence, with a reason in the database.
 func (g *Gateway) refused(ctx context.Context, a *account, ev chat.Event, r record.Receipt) {
 	o := ev.Meta()
 	g.log.Info("refused", zap.String("account", string(a.id)), zap.String("person", string(o.From.ID)), zap.String("reason", r.Verdict.Reason))
-	if r.Duplicate || r.Verdict.Reason != reasonNobodyOwned || !a.firstTime(o.From.ID) {
+	if r.Duplicate {
 		return
 	}
-	text := fmt.Sprintf("I have no owner yet. If that is you, open the claim link that parley printed when it started, or put `%s` into `access.allow`.", o.From.ID)
-	cctx, cancel := context.WithTimeout(ctx, noteLimit)
+	const stranger = "I only answer people whom my owner knows."
+	ctx, cancel := context.WithTimeout(ctx, noteLimit)
 	defer cancel()
-	if _, err := a.adapter.Send(cctx, o.Address, chat.Outgoing{Key: "unowned/" + string(o.From.ID), Text: text, Reply: o.Reply}); err != nil {
+	var err error
+	switch ev := ev.(type) {
+	case chat.ButtonPressed:
+		if acker, ok := a.adapter.(chat.ButtonAcker); ok {
+			err = acker.AckButton(ctx, ev, stranger)
+		}
+	case chat.CommandInvoked:
+		_, err = a.adapter.Send(ctx, o.Address, chat.Outgoing{Key: "stranger/" + string(o.Key), Text: stranger, Reply: o.Reply, Ephemeral: true})
+	default:
+		if r.Verdict.Reason != reasonNobodyOwned || !a.firstTime(o.From.ID) {
+			return
+		}
+		text := fmt.Sprintf("I have no owner yet. If that is you, open the claim link that parley printed when it started, or put `%s` into `access.allow`.", o.From.ID)
+		_, err = a.adapter.Send(ctx, o.Address, chat.Outgoing{Key: "unowned/" + string(o.From.ID), Text: text, Reply: o.Reply})
+	}
+	if err != nil {
 		g.log.Warn("a stranger could not be told", zap.Error(err))
 	}
 }
