@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -109,38 +110,56 @@ func (a *Adapter) Send(ctx context.Context, to chat.Address, m chat.Outgoing) (c
 	return a.post(ctx, to, m, out)
 }
 
-// post makes an ordinary message, in the thread of its address. One in a thread that
-// is closed for good goes to the channel of the thread (DEL-006).
+// post makes an ordinary message, in the thread of its address. A nonce that is known
+// hands out the first message, as it was then: it is brought up to date, or, if it is
+// gone, made anew (STR-014).
 func (a *Adapter) post(ctx context.Context, to chat.Address, m chat.Outgoing, out outgoing) (chat.MessageID, error) {
-	where, err := a.target(ctx, to)
-	if err != nil {
-		return "", deliveryError(err, creates)
-	}
-	out.Nonce, out.Enforce = nonce(m.Key), true
-	out.Reference = referTo(where, to, m.Reply)
 	a.attempts.note(m.Key, a.now())
-	sent, err := a.create(ctx, where, out, m.Files)
-	if coded(err, codeArchived) {
-		if a.unarchive(ctx, where) != nil {
-			where = string(to.Chat)
-			out.Reference = referTo(where, to, m.Reply)
+	out.Enforce = true
+	for _, key := range []string{m.Key, m.Key + "/again"} {
+		out.Nonce = nonce(key)
+		sent, where, err := a.create(ctx, to, m, out)
+		if err != nil {
+			return "", deliveryError(err, creates)
 		}
-		sent, err = a.create(ctx, where, out, m.Files)
-	}
-	if err != nil {
-		return "", deliveryError(err, creates)
-	}
-	id := messageID(to, where, sent.ID)
-	if where != channelOf(to, chat.MessageID(sent.ID)) {
-		a.recent.put(sent.ID, seen{address: to})
-	}
-	// A nonce that is known hands out the first message, as it was then.
-	if sent.Content != strings.TrimSpace(out.Content) && len(m.Files) == 0 {
-		if err := a.Edit(ctx, to, id, m); err != nil {
+		id := messageID(to, where, sent.ID)
+		if where != channelOf(to, chat.MessageID(sent.ID)) {
+			a.recent.put(sent.ID, seen{address: to})
+		}
+		if sent.Content == strings.TrimSpace(out.Content) || len(m.Files) > 0 {
+			return id, nil
+		}
+		if err = a.Edit(ctx, to, id, m); err == nil {
+			return id, nil
+		} else if !errors.Is(err, chat.ErrGone) {
 			return "", err
 		}
 	}
-	return id, nil
+	return "", chat.ErrGone
+}
+
+// create makes a message, and says in which channel. A thread that is closed is
+// opened again; for one that is closed for good its channel stands in (DEL-006).
+func (a *Adapter) create(ctx context.Context, to chat.Address, m chat.Outgoing, out outgoing) (message, string, error) {
+	where, err := a.target(ctx, to)
+	if err != nil {
+		return message{}, "", err
+	}
+	for range 2 {
+		out.Reference = referTo(where, to, m.Reply)
+		b, err := encoded(out, m.Files)
+		if err != nil {
+			return message{}, "", err
+		}
+		sent, err := a.upload(ctx, http.MethodPost, "/channels/"+where+"/messages", b, len(m.Files) > 0)
+		if !coded(err, codeArchived) {
+			return sent, where, err
+		}
+		if a.unarchive(ctx, where) != nil {
+			where = string(to.Chat)
+		}
+	}
+	return message{}, "", &apiError{status: http.StatusForbidden, code: codeArchived, message: "the thread stays closed"}
 }
 
 // referTo is the message that a message in a channel points at.
@@ -152,14 +171,6 @@ func referTo(where string, to chat.Address, h chat.ReplyHandle) *reference {
 		return &reference{Message: string(to.Thread)} // it stands in for the thread
 	}
 	return nil
-}
-
-func (a *Adapter) create(ctx context.Context, where string, out outgoing, files []chat.OutgoingFile) (message, error) {
-	b, err := encoded(out, files)
-	if err != nil {
-		return message{}, err
-	}
-	return a.upload(ctx, http.MethodPost, "/channels/"+where+"/messages", b, len(files) > 0)
 }
 
 // upload makes a call that may carry files, which take their time.
