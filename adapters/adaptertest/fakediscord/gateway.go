@@ -57,7 +57,6 @@ type gateway struct {
 	closeCodes []int // that clients sent
 	silent     bool  // accept connections and say nothing
 	muted      bool  // acknowledge no heartbeats
-	frozen     bool  // send nothing over what is open: half-open sockets
 	refuse     []int // close codes for the next IDENTIFY or RESUME
 	invalid    int   // so many RESUMEs are answered with INVALID_SESSION
 	twice      bool  // a RESUME replays what the client had already, too
