@@ -42,16 +42,20 @@ type livePost struct {
 	draft  draft
 }
 
-// begin starts the live message of a turn. parts are what an earlier process had
-// posted of it.
-func (p *poster) begin(t record.Turn, src *live, parts []record.Delivery) {
+// begin starts the live message of a turn. posted is what an earlier process had posted
+// for it, in order: live parts, and what stands below them.
+func (p *poster) begin(t record.Turn, src *live, posted []record.Delivery) {
 	lp := &livePost{turn: t, src: src, version: -1}
 	p.mu.Lock()
-	for _, d := range parts {
+	for _, d := range posted {
 		if d.Message == "" {
 			d.Message, _ = p.ended.message(d.ID) // its row could not be written
 		}
 		switch {
+		case d.Kind != record.DeliverLive:
+			if d.Message != "" {
+				lp.bury()
+			}
 		case d.Message != "":
 			lp.parts = append(lp.parts, d)
 			lp.shown = append(lp.shown, "")
@@ -124,7 +128,13 @@ func (p *poster) bury() {
 	if lp != nil && lp.draft.look != "" {
 		lp.draft.look, lp.version = "", -1 // the message ended it
 	}
-	if lp != nil && !lp.held && len(lp.parts) > 0 {
+	if lp != nil && !lp.held {
+		lp.bury()
+	}
+}
+
+func (lp *livePost) bury() {
+	if len(lp.parts) > 0 {
 		lp.buried = append(lp.buried, lp.parts...)
 		lp.parts, lp.shown, lp.version = nil, nil, -1
 		lp.round = record.NewID()

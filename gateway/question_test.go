@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,7 +146,8 @@ func TestClarifyInText(t *testing.T) {
 	h.Final(owner, "result: The user answered: dark blue")
 }
 
-// A press after a restart decides what was asked before it.
+// A press after a restart decides what was asked before it, and the answer comes below
+// the question, which stood below what was live then (STR-004).
 func TestPressAfterARestart(t *testing.T) {
 	o := gatewaytest.Options{Config: func(c *gateway.Config) { c.Shutdown.Grace = 1 }}
 	h := gatewaytest.New(t, gatewaytest.NewModel(asking), o)
@@ -157,8 +157,8 @@ func TestPressAfterARestart(t *testing.T) {
 	o.Store, o.Platform = h.Store, h.Platform
 	h = gatewaytest.New(t, gatewaytest.NewModel(asking), o)
 	h.Press(owner, card, card.Out.Buttons[0][0].Data)
-	h.Platform.Await(t, card.Chat, "the answer", func(ps []gatewaytest.Post) bool {
-		return slices.ContainsFunc(ps, func(p gatewaytest.Post) bool { return !p.Out.Live && p.Out.Text == "result: The user answered: red" })
+	h.Platform.Await(t, card.Chat, "question and answer alone", func(ps []gatewaytest.Post) bool {
+		return len(ps) == 2 && ps[0].ID == card.ID && !ps[1].Out.Live && ps[1].Out.Text == "result: The user answered: red"
 	})
 	cardSays(t, h, card, "💬 Olga: red")
 }

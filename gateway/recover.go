@@ -96,19 +96,13 @@ func (c *conversation) recoverDeliveries(w record.Work) {
 // recoverTurn resumes an open turn, or ends it with a word when it broke off too
 // often.
 func (c *conversation) recoverTurn(ctx context.Context, t record.Turn, ds []record.Delivery) {
-	var parts []record.Delivery
-	for _, d := range ds {
-		if d.Turn == t.ID && d.Kind == record.DeliverLive {
-			parts = append(parts, d)
-		}
-	}
-	slices.SortFunc(parts, func(a, b record.Delivery) int { return a.Part - b.Part })
+	posted := slices.DeleteFunc(slices.Clone(ds), func(d record.Delivery) bool { return d.Turn != t.ID || d.Kind == record.DeliverFinal })
 	if t.Crashes >= crashLimit {
 		c.log.Error("a turn is ended: it broke off too often", zap.String("turn", string(t.ID)), zap.Int("crashes", t.Crashes))
-		c.post.begin(t, newLive(c.conv, c.post.ring), parts)
+		c.post.begin(t, newLive(c.conv, c.post.ring), posted)
 		c.endBroken(ctx, t, c.g.reference(), "it broke off three times")
 		c.stale = true
 		return
 	}
-	c.resume(ctx, t, parts)
+	c.resume(ctx, t, posted)
 }

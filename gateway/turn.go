@@ -276,20 +276,20 @@ func (c *conversation) runNew(ctx context.Context, s record.Started) {
 	c.runTurn(ctx, j, c.g.access.role(s.Turn.Person, s.Member), nil)
 }
 
-// resume goes on with a turn where its rows say. parts are what is posted of its live
-// message already.
-func (c *conversation) resume(ctx context.Context, t record.Turn, parts []record.Delivery) {
-	c.runTurn(ctx, &journal{turn: t}, c.roleOf(ctx, t.Person), parts)
+// resume goes on with a turn where its rows say. posted is what was posted for it
+// already, in order.
+func (c *conversation) resume(ctx context.Context, t record.Turn, posted []record.Delivery) {
+	c.runTurn(ctx, &journal{turn: t}, c.roleOf(ctx, t.Person), posted)
 }
 
 // runTurn starts the child goroutine.
-func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role, parts []record.Delivery) {
+func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role, posted []record.Delivery) {
 	t, resumed := j.turn, j.opening == nil
 	tctx, cancel := context.WithCancelCause(ctx)
 	rt := &runningTurn{row: t, cancel: cancel, restart: new(agentcore.Restart), joined: c.g.now(), done: make(chan struct{})}
 	rt.live = newLive(c.conv, c.post.ring)
 	c.turn = rt
-	c.post.begin(t, rt.live, parts)
+	c.post.begin(t, rt.live, posted)
 	c.react(t.Address, t.Source, chat.ReactWorking)
 	j.store, j.fence, j.live, j.post, j.limits = c.g.store, c.fence, rt.live, c.post, c.account.adapter.Limits()
 	req := agentcore.Request{

@@ -36,7 +36,7 @@ func (db *DB) Work(ctx context.Context, f record.Fence) (record.Work, error) {
 		b.Queue(`SELECT `+turnColumns+` FROM turns t WHERE t.conversation_id = $1 AND t.ended_at IS NULL AND t.parent_id IS NULL`,
 			null(f.Conversation)).Query(maybe(&w.Turn, scanTurn))
 		b.Queue(`SELECT `+deliveryColumns+` FROM deliveries d WHERE d.conversation_id = $1 AND (d.state IN ('pending', 'sending', 'unknown')
-			OR d.state = 'sent' AND d.kind IN ('live', 'final') AND d.turn_id = (SELECT id FROM turns WHERE conversation_id = $1 AND ended_at IS NULL AND parent_id IS NULL))
+			OR d.state = 'sent' AND d.kind IN ('live', 'final', 'card', 'file') AND d.turn_id = (SELECT id FROM turns WHERE conversation_id = $1 AND ended_at IS NULL AND parent_id IS NULL))
 			ORDER BY d.seq`, null(f.Conversation)).Query(list(&w.Deliveries, scanDelivery))
 		b.Queue(`SELECT `+approvalColumns+` FROM approvals a WHERE a.conversation_id = $1 AND a.state = 'open' ORDER BY a.id`,
 			null(f.Conversation)).Query(list(&w.Approvals, scanApproval))

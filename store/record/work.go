@@ -14,8 +14,8 @@ type Work struct {
 	Inbox []InboxItem
 	// Turn is the one that has not ended, if any.
 	Turn *Turn
-	// Deliveries are the unsettled ones in order of creation, and the live parts
-	// of Turn that were posted.
+	// Deliveries are the unsettled ones in order of creation, and what was posted of
+	// Turn so far: live parts, cards, files.
 	Deliveries []Delivery
 	// Approvals are the open ones.
 	Approvals []Approval
