@@ -82,8 +82,8 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	if example.DataDir != "/home/ada/.parley" {
 		t.Errorf("data_dir is %q", example.DataDir)
 	}
-	if got := example.Warnings(); len(got) != 3 {
-		t.Errorf("warnings: %q, want the three that are off", got)
+	if got := example.Warnings(); len(got) != 4 {
+		t.Errorf("warnings: %q, want the four that are off", got)
 	}
 }
 

@@ -206,7 +206,7 @@ func (w wiring) examineAccounts(ctx context.Context) []finding {
 		}
 	}
 	if len(adapters) == 0 && !w.config.Platforms.Web.Enabled {
-		findings = append(findings, finding{Check: "platforms", What: "no account has a token and the web chat is off", Fix: "set TELEGRAM_BOT_TOKEN, or SLACK_BOT_TOKEN and SLACK_APP_TOKEN, or platforms.web.enabled: true"})
+		findings = append(findings, finding{Check: "platforms", What: "no account has a token and the web chat is off", Fix: "set TELEGRAM_BOT_TOKEN, or DISCORD_BOT_TOKEN, or SLACK_BOT_TOKEN and SLACK_APP_TOKEN, or platforms.web.enabled: true"})
 	}
 	return findings
 }
