@@ -243,5 +243,7 @@ func Number(ts string) float64 {
 func (s *Server) Begin(channel, ts string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.world.channels[channel].add(&message{ts: ts, user: BotUser, bot: BotID, subtype: "assistant_app_thread", at: s.opt.now()})
+	if c := s.world.channels[channel]; c.byTS[ts] == nil {
+		c.add(&message{ts: ts, user: BotUser, bot: BotID, subtype: "assistant_app_thread", at: s.opt.now()})
+	}
 }
