@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	lib "github.com/slack-go/slack"
@@ -92,6 +93,46 @@ func (a *Adapter) OpenFile(ctx context.Context, f chat.File) (io.ReadCloser, err
 	return nil, fmt.Errorf("slack: HTTP %d for a file", resp.StatusCode)
 }
 
+// uploads are the files of which it is not known whether they were shown: a message of
+// a file has no metadata to tell it by. It is safe for concurrent use.
+type uploads struct {
+	mu    sync.Mutex
+	files map[string]string // by idempotency key
+}
+
+// uploadsMost bounds what is remembered.
+const uploadsMost = 1000
+
+func newUploads() *uploads { return &uploads{files: map[string]string{}} }
+
+func (u *uploads) doubt(key, file string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.files) >= uploadsMost {
+		clear(u.files)
+	}
+	u.files[key] = file
+}
+
+// findUpload looks whether a file of an unknown outcome is shown in its conversation.
+func (a *Adapter) findUpload(ctx context.Context, to chat.Address, key string) (_ chat.MessageID, found bool, _ error) {
+	a.uploads.mu.Lock()
+	id, ok := a.uploads.files[key]
+	a.uploads.mu.Unlock()
+	if !ok {
+		return "", false, nil
+	}
+	info, _, _, err := a.api.GetFileInfoContext(ctx, id, 0, 0)
+	if says(err, "file_not_found", "file_deleted") {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, deliveryError(err, repeated)
+	}
+	shown := len(info.Shares.Public[string(to.Chat)])+len(info.Shares.Private[string(to.Chat)]) > 0
+	return fileMessage + chat.MessageID(id), shown, nil
+}
+
 // trusted says whether an address may see the token.
 func (a *Adapter) trusted(address string) bool {
 	u, err := url.Parse(address)
@@ -105,7 +146,7 @@ func (a *Adapter) trusted(address string) bool {
 }
 
 // sendFile uploads a file in Slack's three steps. Only the last one shows it.
-func (a *Adapter) sendFile(ctx context.Context, to chat.Address, f chat.OutgoingFile) (chat.MessageID, error) {
+func (a *Adapter) sendFile(ctx context.Context, to chat.Address, f chat.OutgoingFile, key string) (chat.MessageID, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileLimit)
 	defer cancel()
 	file, err := os.Open(f.Path)
@@ -133,9 +174,8 @@ func (a *Adapter) sendFile(ctx context.Context, to chat.Address, f chat.Outgoing
 		Files: []lib.FileSummary{{ID: up.FileID, Title: f.Name}}, Channel: string(to.Chat), ThreadTimestamp: string(to.Thread),
 	})
 	if err != nil {
-		err = deliveryError(err, creates)
-		if errors.Is(err, chat.ErrAmbiguous) {
-			return "", err
+		if err = deliveryError(err, creates); errors.Is(err, chat.ErrAmbiguous) {
+			a.uploads.doubt(key, up.FileID)
 		}
 		return "", err
 	}

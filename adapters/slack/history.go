@@ -73,6 +73,9 @@ func (a *Adapter) History(ctx context.Context, at chat.Address, before chat.Mess
 func (a *Adapter) Find(ctx context.Context, to chat.Address, key string) (chat.MessageID, bool, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
+	if id, found, err := a.findUpload(ctx, to, key); found || err != nil {
+		return id, found, err
+	}
 	cursor := ""
 	for range historyPages {
 		p, err := a.page(ctx, to, "", cursor)

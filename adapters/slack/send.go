@@ -29,7 +29,7 @@ func (a *Adapter) Send(ctx context.Context, to chat.Address, m chat.Outgoing) (c
 		}
 	}
 	for _, f := range m.Files {
-		sent, err := a.sendFile(ctx, to, f)
+		sent, err := a.sendFile(ctx, to, f, m.Key)
 		switch {
 		case err != nil && id != "":
 			return id, fmt.Errorf("%w: a part of it was sent: %w", chat.ErrAmbiguous, err)
@@ -146,6 +146,9 @@ func (a *Adapter) Edit(ctx context.Context, to chat.Address, id chat.MessageID, 
 	defer cancel()
 	if strings.HasPrefix(string(id), ephemeral) {
 		return fmt.Errorf("%w: slack: what one person alone saw cannot be changed", chat.ErrGone)
+	}
+	if strings.HasPrefix(string(id), fileMessage) {
+		return nil // a file is what it is
 	}
 	if err, done := a.editStream(ctx, to, id, m); done {
 		return err

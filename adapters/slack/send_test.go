@@ -375,6 +375,17 @@ func TestSendFileRefused(t *testing.T) {
 	if _, err := a.Send(t.Context(), to, file); !errors.Is(err, chat.ErrAmbiguous) {
 		t.Errorf("an upload of which nobody knows: %v", err)
 	}
+	if id, ok, err := a.Find(t.Context(), to, "k"); !ok || err != nil || !strings.HasPrefix(string(id), fileMessage) {
+		t.Errorf("it was shown, and is not found: %s %v", id, err)
+	}
+	s.FailNext("files.completeUploadExternal", fakeslack.CutBefore)
+	file.Key = "k2"
+	if _, err := a.Send(t.Context(), to, file); !errors.Is(err, chat.ErrAmbiguous) {
+		t.Errorf("another: %v", err)
+	}
+	if id, ok, err := a.Find(t.Context(), to, "k2"); ok || err != nil {
+		t.Errorf("it was not shown, and is found: %s %v", id, err)
+	}
 	s.FailNext("files.getUploadURLExternal", fakeslack.CutAfter)
 	if _, err := a.Send(t.Context(), to, file); err == nil || errors.Is(err, chat.ErrAmbiguous) {
 		t.Errorf("an upload that was not begun: %v", err)
@@ -382,6 +393,9 @@ func TestSendFileRefused(t *testing.T) {
 	id, err := a.Send(t.Context(), to, file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := a.Edit(t.Context(), to, id, file); err != nil {
+		t.Errorf("edit: %v", err)
 	}
 	for range 2 {
 		if err := a.Delete(t.Context(), to, id); err != nil {

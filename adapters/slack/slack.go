@@ -50,6 +50,7 @@ type Adapter struct {
 	people  *people
 	streams *streams
 	marks   *marks
+	uploads *uploads
 
 	mu   sync.Mutex
 	self *lib.AuthTestResponse // known after auth.test
@@ -91,7 +92,7 @@ func New(cfg Config, deps Deps) (*Adapter, error) {
 	}
 	a := &Adapter{
 		cfg: cfg, deps: deps, account: chat.AccountID("slack/" + cfg.Name), log: deps.Log, api: newClient(cfg, deps.HTTP),
-		streams: newStreams(!deps.NoStreams), marks: newMarks(),
+		streams: newStreams(!deps.NoStreams), marks: newMarks(), uploads: newUploads(),
 	}
 	a.people = newPeople(a.api)
 	return a, nil
