@@ -11,6 +11,7 @@
 //  3. The conversation's goroutine (conversation.go) is woken. It reads what is
 //     open, handles control events at once, and begins a turn for messages
 //     (turn.go): user rows, turn and inbox rows in one transaction.
+//     What is attached is fetched first (fetch.go).
 //  4. The turn runs in a child goroutine: agentcore writes each message as it
 //     happens through the journal (journal.go); events feed the live message
 //     (live.go).

@@ -43,9 +43,11 @@ type livePost struct {
 }
 
 // begin starts the live message of a turn. posted is what an earlier process had posted
-// for it, in order: live parts, and what stands below them.
+// for it: live parts, cards, files. Rows do not tell which of them stands below the
+// other, so that live parts beside anything else are taken for buried.
 func (p *poster) begin(t record.Turn, src *live, posted []record.Delivery) {
 	lp := &livePost{turn: t, src: src, version: -1}
+	below := false
 	p.mu.Lock()
 	for _, d := range posted {
 		if d.Message == "" {
@@ -53,16 +55,20 @@ func (p *poster) begin(t record.Turn, src *live, posted []record.Delivery) {
 		}
 		switch {
 		case d.Kind != record.DeliverLive:
-			if d.Message != "" {
-				lp.bury()
-			}
+			below = below || d.Message != ""
 		case d.Message != "":
+			if n := len(lp.parts); n > 0 && d.Part <= lp.parts[n-1].Part {
+				lp.bury() // of the round before, and not removed yet
+			}
 			lp.parts = append(lp.parts, d)
 			lp.shown = append(lp.shown, "")
 		case d.State == record.DeliverySending || d.State == record.DeliveryUnknown:
 			lp.marked = true
 			lp.buried = append(lp.buried, d) // its row is closed with the others
 		}
+	}
+	if below {
+		lp.bury()
 	}
 	p.live = lp
 	p.mu.Unlock()
