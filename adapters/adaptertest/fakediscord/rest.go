@@ -168,7 +168,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *request) (a
 			return nil, err
 		}
 		result, err := rt.do(s, req)
-		if refused := (*refusal)(nil); errors.As(err, &refused) && refused.status == http.StatusBadRequest {
+		// That a thread is there already is what a client asks in order to learn.
+		if refused := (*refusal)(nil); errors.As(err, &refused) && refused.status == http.StatusBadRequest && refused.code != threadExists {
 			s.record.rejected = append(s.record.rejected, fmt.Sprintf("%s %s: %s %v", req.Method, req.Path, refused.message, refused.errors))
 		}
 		s.touch()

@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// threadExists is Discord's code for a second thread on a message.
+const threadExists = 160004
+
 func (s *Server) getChannel(r *request) (any, error) {
 	c, err := s.reach(r.parts[0])
 	if err != nil {
@@ -84,7 +87,7 @@ func (s *Server) newThread(r *request, id string) (any, error) {
 	case id != "" && (c.byID[id] == nil || c.byID[id].Deleted):
 		return nil, unknownMessage()
 	case id != "" && s.world.channels[id] != nil:
-		return nil, refuse(http.StatusBadRequest, 160004, "A thread has already been created for this message")
+		return nil, refuse(http.StatusBadRequest, threadExists, "A thread has already been created for this message")
 	}
 	if n := utf8.RuneCountInString(in.Name); n < 1 || n > 100 {
 		return nil, invalid("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
