@@ -9,7 +9,7 @@ import (
 )
 
 // What was heard last is told by the order in which it was stored, refused messages
-// too, and only of the account that asks (REC-019).
+// too, and only of the account that asks.
 func TestHeard(t *testing.T) {
 	w := newWorld(t)
 	say := func(account chat.AccountID, in chat.ChatID, id chat.MessageID) {

@@ -108,7 +108,7 @@ func (p platform) await(t *testing.T, what string, ok func() bool) {
 }
 
 // A lost connection is resumed, whatever lost it, and what was said meanwhile comes
-// once and in order (REC-019).
+// once and in order.
 func TestResume(t *testing.T) {
 	for name, lose := range map[string]func(platform){
 		"socket cut":    func(p platform) { p.Cut() },
@@ -136,7 +136,8 @@ func TestResume(t *testing.T) {
 
 // A half-open socket, on which nothing comes any more and nobody says so, is found
 // and its session resumed; so is one whose heartbeats are not acknowledged though
-// events still come; and a gateway that accepts and says nothing holds nobody up.
+// events still come (REC-019, REC-020); and a gateway that accepts and says nothing
+// holds nobody up.
 func TestHalfOpen(t *testing.T) {
 	for name, break_ := range map[string]func(platform){
 		"half-open": func(p platform) { p.Freeze() },
@@ -175,7 +176,7 @@ func TestHalfOpen(t *testing.T) {
 }
 
 // A session that the gateway has ended is begun anew, and the new one is what is
-// resumed afterwards (REC-012). What was said between the two is fetched (REC-019).
+// resumed afterwards (REC-012). What was said between the two is fetched.
 func TestInvalidSession(t *testing.T) {
 	old := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, old) })
@@ -217,7 +218,7 @@ func TestReplayKeepsKeys(t *testing.T) {
 }
 
 // Each close code that no second try can help ends the adapter with the next step
-// (REC-019), others do not; and one that takes the content intent away is done
+//, others do not; and one that takes the content intent away is done
 // without it.
 func TestCloseCodes(t *testing.T) {
 	for code, fix := range map[int]string{4004: "Reset Token", 4010: "fewer", 4011: "fewer", 4012: "Update", 4013: "api_base"} {
@@ -304,7 +305,7 @@ func TestOddEvents(t *testing.T) {
 
 // After a restart everything that was said meanwhile is fetched, of all channels in
 // the order in which it was said, and comes once although it may come over the
-// gateway too (DUP-003, REC-019).
+// gateway too (DUP-003).
 func TestCatchUp(t *testing.T) {
 	p := fake(t)
 	guild := p.AddGuild("Guild")
