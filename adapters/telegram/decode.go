@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -155,7 +156,30 @@ func (a *Adapter) message(m *tgbotapi.Message, e *extension) chat.Event {
 	}
 	ev.Quote = a.quote(m, e)
 	ev.ForBot = !ad.forOther && (ev.Kind == chat.Direct || ad.mentioned || (ev.Quote != nil && ev.Quote.FromBot))
+	if m.MediaGroupID != "" {
+		ev.ForBot = a.albumForBot(m.MediaGroupID, ev.ForBot)
+	}
 	return ev
+}
+
+// albums are the newest ones that are for the bot: each of their parts is a message of
+// its own, of which one only has the caption with the mention (ATT-012).
+type albums struct {
+	ids  [32]string
+	next int
+}
+
+// albumForBot says whether a part of an album is for the bot: it, or one before it,
+// says so.
+func (a *Adapter) albumForBot(id string, says bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := slices.Contains(a.albums.ids[:], id)
+	if says && !known {
+		a.albums.ids[a.albums.next] = id
+		a.albums.next = (a.albums.next + 1) % len(a.albums.ids)
+	}
+	return says || known
 }
 
 // edit decodes a changed text. Telegram reports changes of other things too, as

@@ -3,6 +3,7 @@ package telegram
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,21 @@ func TestDecodeFiles(t *testing.T) {
 		if d := cmp.Diff([]chat.File{tc.want}, m.Files); d != "" || m.Text != "before" || m.Group != "G" {
 			t.Errorf("%s: %s %q %q", tc.body, d, m.Text, m.Group)
 		}
+	}
+}
+
+// ATT-012: the caption that names the bot speaks for the parts of the album that
+// follow, for as many albums as people send at a time.
+func TestAlbumIsForTheBotAsAWhole(t *testing.T) {
+	a := adapter(t)
+	for i := range 40 {
+		id := strconv.Itoa(i)
+		if a.albumForBot("other"+id, false) || !a.albumForBot(id, true) || !a.albumForBot(id, false) {
+			t.Errorf("album %d", i)
+		}
+	}
+	if !a.albumForBot("39", false) || !a.albumForBot("8", false) || a.albumForBot("other39", false) {
+		t.Error("the newest albums are not known, or too many")
 	}
 }
 

@@ -50,9 +50,10 @@ type Adapter struct {
 	heal    time.Duration
 	hook    *webhook // nil when it polls
 
-	mu   sync.Mutex
-	self *tgbotapi.User // known after getMe
-	priv bool           // privacy mode: groups show only what is for the bot
+	mu     sync.Mutex
+	self   *tgbotapi.User // known after getMe
+	priv   bool           // privacy mode: groups show only what is for the bot
+	albums albums
 }
 
 var (

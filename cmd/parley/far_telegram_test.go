@@ -160,7 +160,7 @@ func (p *telegramSpot) chat() string { return strconv.FormatInt(p.view.ID(), 10)
 
 // say: a command in a group is written as the group's command menu does.
 func (p *telegramSpot) say(s saying) string {
-	in := faketelegram.Incoming{Chat: p.view.ID(), From: p.who, Thread: p.thread, Text: s.text, Quote: s.quote}
+	in := faketelegram.Incoming{Chat: p.view.ID(), From: p.who, Thread: p.thread, Text: s.text, Quote: s.quote, Album: s.album}
 	if s.replyTo != "" {
 		in.ReplyTo = telegramID(s.replyTo)
 	}
@@ -286,6 +286,12 @@ func (f *farTelegram) command(ts *testscript.TestScript, args []string) {
 	case "webhook":
 		want := expression(ts, args[1])
 		ts.Check(f.server.Wait(ctx, func(s *faketelegram.Server) bool { return want.MatchString(s.Webhook()) }))
+	case "close":
+		p := placeOf(ts, args[1]).(*telegramSpot)
+		f.server.CloseTopic(p.view.ID(), p.thread)
+	case "delete":
+		p := placeOf(ts, args[1]).(*telegramSpot)
+		f.server.DeleteTopic(p.view.ID(), p.thread)
 	case "block":
 		f.server.Block(telegramRooms[args[1]], telegramPeople[args[1]])
 	default:

@@ -134,6 +134,7 @@ type saying struct {
 	replyTo, quote string
 	doc            string // the name of a file with the text "what is in the file"
 	photo          bool
+	album          string // that this is a part of
 	voice          string // what a voice note says
 	// command says that the text is a command that the bot is to take for its own, in
 	// whichever way people give it there.
@@ -154,7 +155,7 @@ func (m shown) has(label string) bool {
 	return slices.ContainsFunc(m.buttons, func(row []string) bool { return slices.Contains(row, label) })
 }
 
-const sayUsage = "say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-voice SAID] [-photo] [-times N] TEXT"
+const sayUsage = "say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-voice SAID] [-photo] [-album ID] [-times N] TEXT"
 
 func cmdSay(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, neg, len(args) >= 2, sayUsage)
@@ -178,6 +179,8 @@ func cmdSay(ts *testscript.TestScript, neg bool, args []string) {
 			in.doc = rest[0]
 		case "-voice":
 			in.voice = rest[0]
+		case "-album":
+			in.album = rest[0]
 		case "-times":
 			_, err := fmt.Sscan(rest[0], &times)
 			ts.Check(err)

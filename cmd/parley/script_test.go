@@ -38,7 +38,7 @@ package main
 //
 // People:
 //
-//	say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-voice SAID] [-photo] [-times N] TEXT
+//	say PLACE [-reply ID] [-quote TEXT] [-doc NAME] [-voice SAID] [-photo] [-album ID] [-times N] TEXT
 //	                         write a message, which is $message
 //	edit PLACE ID TEXT       change it
 //	remove PLACE ID          remove a message, the bot's too
@@ -70,6 +70,8 @@ package main
 //	telegram rival           poll once, as a second process with the same token
 //	telegram upgrade PERSON  the person makes the group club the supergroup bigclub
 //	telegram block PERSON    the person blocks the bot
+//	telegram close PLACE, telegram delete PLACE
+//	                         somebody closes or deletes the topic
 //	telegram draft PLACE PATTERN
 //	                         wait until a draft there says so
 //	telegram drafts PLACE N  there are as many drafts now
