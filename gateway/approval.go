@@ -245,7 +245,7 @@ func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem,
 		word := strings.ToLower(strings.TrimSpace(ev.Text))
 		switch {
 		case q.Kind == record.AskClarify:
-			return c.decide(ctx, q, record.ApprovalAnswered, ev.From, c.chosen(q, ev.Text)) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+			return c.decide(ctx, q, record.ApprovalAnswered, ev.From, c.chosen(q, ev)) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
 		case slices.Contains(yesWords, word):
 			return c.decide(ctx, q, record.ApprovalApproved, ev.From, "") && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
 		case slices.Contains(noWords, word):
@@ -257,8 +257,15 @@ func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem,
 	return false
 }
 
-// chosen is what a text answers: where options are numbered, a number stands for one.
-func (c *conversation) chosen(q *question, text string) string {
+// chosen is what a message answers: where options are numbered, a number stands for one.
+// Files can be an answer too.
+func (c *conversation) chosen(q *question, ev chat.MessageReceived) string {
+	text := ev.Text
+	for _, f := range ev.Files {
+		if f.Path != "" {
+			text = strings.TrimSpace(text + "\n(attached: " + f.Path + ")")
+		}
+	}
 	n, err := strconv.Atoi(strings.Trim(text, " \n."))
 	if err != nil || n < 1 || n > len(q.Options) || !c.account.adapter.Limits().NoButtons {
 		return text

@@ -146,6 +146,19 @@ func TestClarifyInText(t *testing.T) {
 	h.Final(owner, "result: The user answered: dark blue")
 }
 
+// A file answers a question, too.
+func TestClarifyByAFile(t *testing.T) {
+	h := gatewaytest.New(t, gatewaytest.NewModel(asking), gatewaytest.Options{})
+	h.Platform.Hold(holding("swatch"))
+	h.Say(owner, "paint it")
+	awaitCard(t, h)
+	attach(h, "7", "", chat.File{ID: "f", Name: "swatch.txt"})
+	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the answer", func(ps []gatewaytest.Post) bool {
+		last := ps[len(ps)-1].Out.Text
+		return strings.HasPrefix(last, "result: The user answered: (attached: files/") && strings.HasSuffix(last, "-swatch.txt)")
+	})
+}
+
 // A press after a restart decides what was asked before it, and the answer comes below
 // the question, which stood below what was live then (STR-004).
 func TestPressAfterARestart(t *testing.T) {
