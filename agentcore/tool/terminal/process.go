@@ -179,9 +179,9 @@ func (p *process) report(note string) tool.Result {
 		note += fmt.Sprintf("; %d more bytes are there to read", left)
 	}
 	if text == "" {
-		text = "(no new output)"
+		note = "no new output; " + note
 	}
-	return tool.Result{Text: strings.TrimRight(text, "\n") + "\n[" + note + "; all of its output is in " + p.log.name + "]", Failed: p.over() && p.end.exit != 0 && !p.end.cut}
+	return tool.Result{Text: "[" + note + "; all of its output is in " + p.log.name + "]", Untrusted: strings.TrimRight(text, "\n"), Failed: p.over() && p.end.exit != 0 && !p.end.cut}
 }
 
 // processInput is what the model fills in.

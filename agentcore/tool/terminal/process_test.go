@@ -30,7 +30,7 @@ func (r rig) look(root record.SessionID, in processInput) tool.Result {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return res
+	return told(res)
 }
 
 // readUntil reads until the output says what.

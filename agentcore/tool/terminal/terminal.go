@@ -238,11 +238,11 @@ func result(ctx context.Context, end ending, timeout time.Duration, out *output)
 	case file != "":
 		note += paging("the first part of the output", out.spool.written, file)
 	}
-	text := strings.TrimRight(tool.Clip(out.text(), outputLimit), "\n")
-	if text == "" {
-		text = "(no output)"
+	r.Untrusted = strings.TrimRight(tool.Clip(out.text(), outputLimit), "\n")
+	if r.Untrusted == "" {
+		note = "no output; " + note
 	}
-	r.Text = text + "\n[" + note + "]"
+	r.Text = "[" + note + "]"
 	return r
 }
 
