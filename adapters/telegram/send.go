@@ -315,7 +315,7 @@ func (a *Adapter) Probe(ctx context.Context) ([]chat.Finding, error) {
 	}
 	fs := []chat.Finding{{OK: true, What: fmt.Sprintf("token of @%s (id %d)", u.UserName, u.ID)}}
 	if !u.CanReadAllGroupMessages {
-		fs = append(fs, chat.Finding{OK: true, What: "privacy mode is on: in groups the bot sees commands, mentions and replies only, which is fine"})
+		fs = append(fs, chat.Finding{OK: true, What: "privacy mode is on: in groups the bot sees commands, mentions and replies only; access.groups: all needs it off, by /setprivacy at @BotFather"})
 	}
 	if !u.CanJoinGroups {
 		fs = append(fs, chat.Finding{OK: true, What: "the bot cannot be added to groups; /setjoingroups at @BotFather changes that"})

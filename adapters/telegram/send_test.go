@@ -282,8 +282,12 @@ func TestAckButtonTooLate(t *testing.T) {
 func TestProbe(t *testing.T) {
 	p := fake(t)
 	fs, err := on(t, p.Server, p.Token()).Probe(t.Context())
-	if err != nil || len(fs) == 0 || !fs[0].OK || !strings.Contains(fs[0].What, p.BotUsername()) {
+	if err != nil || len(fs) == 0 || !fs[0].OK || !strings.Contains(fs[0].What, p.BotUsername()) || fs[len(fs)-1].What != "updates are polled" {
 		t.Errorf("got %+v, %v", fs, err)
+	}
+	p.SetWebhook("https://elsewhere.example/")
+	if fs, err = on(t, p.Server, p.Token()).Probe(t.Context()); err != nil || fs[len(fs)-1].OK || !strings.Contains(fs[len(fs)-1].Fix, "removes the webhook") {
+		t.Errorf("with a webhook: %+v, %v", fs, err)
 	}
 	for _, token := range []string{"1:wrong", "malformed"} {
 		fs, err = on(t, p.Server, token).Probe(t.Context())
