@@ -77,7 +77,7 @@ func TestEditAfterTheAnswer(t *testing.T) {
 	id := h.SayIn("room", owner, "look at Mars")
 	await := func(text string) []gatewaytest.Post {
 		return h.Platform.Await(t, "room", text, func(ps []gatewaytest.Post) bool {
-			return len(ps) > 0 && !ps[len(ps)-1].Out.Live && strings.HasPrefix(ps[len(ps)-1].Out.Text, text)
+			return len(ps) > 0 && !newest(ps).Live && strings.HasPrefix(newest(ps).Text, text)
 		})
 	}
 	await("echo: look at Mars")

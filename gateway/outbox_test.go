@@ -97,7 +97,7 @@ func TestWhatIsNotSent(t *testing.T) {
 	} {
 		h.Say(owner, path)
 		h.Platform.Await(t, gatewaytest.Direct(owner).Chat, path, func(ps []gatewaytest.Post) bool {
-			last := ps[len(ps)-1].Out
+			last := newest(ps)
 			return !last.Live && strings.HasPrefix(last.Text, "result: ") && strings.Contains(last.Text, want)
 		})
 		h.Say(owner, "/new")
@@ -121,7 +121,7 @@ func TestRefusedFile(t *testing.T) {
 	})
 	h.Say(owner, "a.exe")
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the answer", func(ps []gatewaytest.Post) bool {
-		return strings.Contains(ps[len(ps)-1].Out.Text, "did not take the file: chat: rejected: no programs")
+		return strings.Contains(newest(ps).Text, "did not take the file: chat: rejected: no programs")
 	})
 }
 
@@ -144,7 +144,7 @@ func TestFileIsSentAfterARestart(t *testing.T) {
 	o.Store, o.Platform = h.Store, gatewaytest.NewPlatform(chat.Limits{})
 	h = gatewaytest.New(t, gatewaytest.NewModel(sending), o)
 	ps := h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "file and answer", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 1 && !ps[len(ps)-1].Out.Live && strings.HasPrefix(ps[len(ps)-1].Out.Text, "result: ")
+		return len(ps) > 1 && !newest(ps).Live && strings.HasPrefix(newest(ps).Text, "result: ")
 	})
 	files := 0
 	for _, p := range ps {

@@ -68,7 +68,7 @@ func TestLevelsOfProgress(t *testing.T) {
 			})
 			close(goOn)
 			ps := h.Final(owner, "There are three files.")
-			got := strings.Join(ps[len(ps)-1].Out.Progress, "\n")
+			got := strings.Join(newest(ps).Progress, "\n")
 			if trace := regexp.MustCompile(`^⚙ 1 step · \d+s$`).MatchString(got); trace != want.trace || (!trace && got != "") {
 				t.Errorf("what stays is %q", got)
 			}
@@ -116,7 +116,7 @@ func TestStatusInWords(t *testing.T) {
 	}
 	close(goOn)
 	h.Platform.Await(t, "room", "the answer", func(ps []gatewaytest.Post) bool {
-		return strings.HasPrefix(ps[len(ps)-1].Out.Text, "There are three files")
+		return strings.HasPrefix(newest(ps).Text, "There are three files")
 	})
 }
 

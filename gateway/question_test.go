@@ -53,7 +53,7 @@ func TestExpiredApproval(t *testing.T) {
 	card := awaitCard(t, h)
 	cardSays(t, h, card, "Nobody answered in time")
 	h.Platform.Await(t, card.Chat, "the answer", func(ps []gatewaytest.Post) bool {
-		last := ps[len(ps)-1].Out
+		last := newest(ps)
 		return !last.Live && strings.HasPrefix(last.Text, "result: ") && strings.Contains(last.Text, "not consent")
 	})
 	allow := card.Out.Buttons[0][0].Data
@@ -129,7 +129,7 @@ func TestClarifyByButton(t *testing.T) {
 	h.Press(owner, card, red)
 	awaitAck(t, h, 4, "This question is no longer open.")
 	h.Platform.Await(t, "room", "the answer", func(ps []gatewaytest.Post) bool {
-		return ps[len(ps)-1].Out.Text == "result: The user answered: dark blue"
+		return newest(ps).Text == "result: The user answered: dark blue"
 	})
 	cardSays(t, h, card, "💬 Olga: dark blue")
 }
@@ -154,7 +154,7 @@ func TestClarifyByAFile(t *testing.T) {
 	awaitCard(t, h)
 	attach(h, "7", "", chat.File{ID: "f", Name: "swatch.txt"})
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the answer", func(ps []gatewaytest.Post) bool {
-		last := ps[len(ps)-1].Out.Text
+		last := newest(ps).Text
 		return strings.HasPrefix(last, "result: The user answered: (attached: files/") && strings.HasSuffix(last, "-swatch.txt)")
 	})
 }

@@ -83,7 +83,7 @@ func TestABotCannotConsent(t *testing.T) {
 	}})
 	h.Press(owner, card, card.Out.Buttons[0][1].Data)
 	h.Platform.Await(t, "room", "the answer", func(ps []gatewaytest.Post) bool {
-		return strings.HasPrefix(ps[len(ps)-1].Out.Text, "result: Not run") || strings.Contains(ps[len(ps)-1].Out.Text, "denied")
+		return strings.HasPrefix(newest(ps).Text, "result: Not run") || strings.Contains(newest(ps).Text, "denied")
 	})
 }
 

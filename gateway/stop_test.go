@@ -17,7 +17,7 @@ import (
 func awaitStop(t *testing.T, h *gatewaytest.Harness, of chat.ChatID) gatewaytest.Post {
 	t.Helper()
 	ps := h.Platform.Await(t, of, "a stop button", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 0 && ps[len(ps)-1].Out.Live && len(ps[len(ps)-1].Out.Buttons) == 1
+		return len(ps) > 0 && newest(ps).Live && len(newest(ps).Buttons) == 1
 	})
 	return ps[len(ps)-1]
 }
@@ -63,7 +63,7 @@ func TestStopButton(t *testing.T) {
 	awaitAck(t, h, 3, "This has ended already.")
 	close(ch)
 	h.Platform.Await(t, "room", "the second answer", func(ps []gatewaytest.Post) bool {
-		last := ps[len(ps)-1].Out
+		last := newest(ps)
 		return last.Text == "more" && !last.Live && len(last.Buttons) == 0
 	})
 }
@@ -83,7 +83,7 @@ func TestStopButtonAfterARestart(t *testing.T) {
 	awaitRequests(t, m, 2)
 	h.Press(owner, live, live.Out.Buttons[0][0].Data)
 	h.Platform.Await(t, live.Chat, "the word about it", func(ps []gatewaytest.Post) bool {
-		return len(ps) > 0 && ps[len(ps)-1].Out.Text == "⏹ Stopped."
+		return len(ps) > 0 && newest(ps).Text == "⏹ Stopped."
 	})
 }
 
@@ -132,4 +132,12 @@ func TestReactions(t *testing.T) {
 	if d := cmp.Diff([]chat.Reaction{chat.ReactWorking, chat.ReactFailed}, h.Platform.Reactions(failed)); d != "" {
 		t.Error(d)
 	}
+}
+
+// newest is what a chat showed last; the zero value if it shows nothing.
+func newest(ps []gatewaytest.Post) chat.Outgoing {
+	if len(ps) == 0 {
+		return chat.Outgoing{}
+	}
+	return ps[len(ps)-1].Out
 }
