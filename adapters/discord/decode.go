@@ -42,19 +42,18 @@ type attachment struct {
 // message is what is read of a message. It is not the library's, which cannot be
 // read at all once it holds a component that the library does not know.
 type message struct {
-	ID           string                `json:"id"`
-	Channel      string                `json:"channel_id"`
-	Guild        string                `json:"guild_id"`
-	Kind         discordgo.MessageType `json:"type"`
-	Author       *user                 `json:"author"`
-	Member       *member               `json:"member"`
-	Webhook      string                `json:"webhook_id"`
-	Content      string                `json:"content"`
-	Edited       *time.Time            `json:"edited_timestamp"`
-	Mentions     []user                `json:"mentions"`
-	MentionRoles []string              `json:"mention_roles"`
-	Attachments  []attachment          `json:"attachments"`
-	Stickers     []struct {
+	ID          string                `json:"id"`
+	Channel     string                `json:"channel_id"`
+	Guild       string                `json:"guild_id"`
+	Kind        discordgo.MessageType `json:"type"`
+	Author      *user                 `json:"author"`
+	Member      *member               `json:"member"`
+	Webhook     string                `json:"webhook_id"`
+	Content     string                `json:"content"`
+	Edited      *time.Time            `json:"edited_timestamp"`
+	Mentions    []user                `json:"mentions"`
+	Attachments []attachment          `json:"attachments"`
+	Stickers    []struct {
 		Name string `json:"name"`
 	} `json:"sticker_items"`
 	Reference *struct {
@@ -189,8 +188,7 @@ func (a *Adapter) deletion(c channel, m message) chat.Event {
 // Discord made for it (MEN-005).
 func (a *Adapter) mentions(m message) bool {
 	self := a.self().ID
-	return slices.ContainsFunc(m.Mentions, func(u user) bool { return u.ID == self }) || a.named(m.Content) ||
-		slices.ContainsFunc(m.MentionRoles, a.places.owns)
+	return slices.ContainsFunc(m.Mentions, func(u user) bool { return u.ID == self }) || a.named(m.Content)
 }
 
 var mention = regexp.MustCompile(`<@(!|&)?([0-9]+)>`)

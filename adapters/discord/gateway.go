@@ -22,12 +22,13 @@ const (
 )
 
 // connection is the link to the gateway. The library speaks the protocol and keeps
-// the session for RESUME; when to connect, and when a connection is dead, is decided
-// here, since the library tries for ever after fatal close codes, waits for ever on
-// a silent socket, and ends the session when acknowledgements are missing.
+// the session for RESUME, and leaves a connection on which five heartbeats in a row
+// are not acknowledged. When to connect, and when a silent connection is dead, is
+// decided here, since the library tries for ever after fatal close codes and waits for
+// ever on a silent socket.
 type connection struct {
 	session *discordgo.Session
-	idle    time.Duration // without a frame, or an acknowledgement, for so long it is dead
+	idle    time.Duration // without a frame for so long it is dead
 	deliver func(*discordgo.Event)
 	// lost is told about each loss and each failed try. Its error ends the link.
 	lost func(ctx context.Context, err error) error
@@ -55,7 +56,10 @@ func (l *connection) run(ctx context.Context) error {
 		began := time.Now()
 		err := l.session.Open()
 		if err == nil {
-			l.watch(ctx, down)
+			select {
+			case <-down:
+			case <-ctx.Done():
+			}
 			err = l.closed()
 			if ctx.Err() != nil {
 				_ = l.session.Close() // its goroutines have ended when it returns
@@ -93,28 +97,4 @@ func (l *connection) closed() error {
 		return &websocket.CloseError{Code: code}
 	}
 	return nil
-}
-
-// watch waits for the end of a connection, and ends one whose heartbeats are not
-// acknowledged before the library does: it would close the session with it.
-func (l *connection) watch(ctx context.Context, down <-chan struct{}) {
-	tick := time.NewTicker(l.idle / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-down:
-			return
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			l.session.RLock()
-			last := l.session.LastHeartbeatAck
-			l.session.RUnlock()
-			if now.Sub(last) > l.idle {
-				l.mu.Lock()
-				l.conn.kill()
-				l.mu.Unlock()
-			}
-		}
-	}
 }

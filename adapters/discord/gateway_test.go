@@ -217,8 +217,8 @@ func TestReplayKeepsKeys(t *testing.T) {
 	}
 }
 
-// Each close code that no second try can help ends the adapter with the next step
-//, others do not; and one that takes the content intent away is done
+// Each close code that no second try can help ends the adapter with the next step,
+// others do not; and one that takes the content intent away is done
 // without it.
 func TestCloseCodes(t *testing.T) {
 	for code, fix := range map[int]string{4004: "Reset Token", 4010: "fewer", 4011: "fewer", 4012: "Update", 4013: "api_base"} {

@@ -189,10 +189,8 @@ func TestCommand(t *testing.T) {
 		t.Error(err)
 	}
 	g.shows(t, g.room, "one more", "two")
-	g.Invoke(g.room, "status", "", alice)
-	c = r.next().(chat.CommandInvoked)
-	a.now = func() time.Time { return time.Now().Add(tokenLife) }
-	send(t, a, c.Address, chat.Outgoing{Key: "k3", Text: "late", Reply: c.Reply})
+	old := handle{fakediscord.ApplicationID, snowflake(time.Now().Add(-tokenLife)), "token"}
+	send(t, a, c.Address, chat.Outgoing{Key: "k3", Text: "late", Reply: old.reply()})
 	all := g.Messages(g.room)
 	if last := all[len(all)-1]; last.Content != "late" || last.Webhook != "" {
 		t.Errorf("after the token's life: %+v", last)
