@@ -12,7 +12,7 @@ package main
 // alone: "[NAME] ...". `go test -run 'TestScripts/NAME'` runs those of one platform.
 //
 // The configuration is testdata/script/parley.yaml with the platform, followed by the
-// script's own more.yaml if it has one; a script that has a parley.yaml brings it
+// script's own more.yaml if it has one, whose sections replace those of the same name; a script that has a parley.yaml brings it
 // whole. $PORT is a port for http.listen, where an address must be known beforehand.
 //
 // There are ann, an admin, bob, who may talk to the bot, and eve, whom it does not
@@ -259,6 +259,9 @@ func setUp(e *testscript.Env, platform string) error {
 	return nil
 }
 
+// section begins a section of a configuration.
+var section = regexp.MustCompile(`(?m)^(\w+):`)
+
 // freePort is a port that is free now.
 func freePort(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -286,6 +289,9 @@ func (w *world) configure() error {
 	more, err := os.ReadFile(filepath.Join(w.dir, "more.yaml"))
 	if err != nil && !os.IsNotExist(err) {
 		return err
+	}
+	for _, m := range section.FindAllStringSubmatch(string(more), -1) {
+		base = regexp.MustCompile(`(?m)^`+m[1]+`:.*\n`).ReplaceAll(base, nil)
 	}
 	platform := fmt.Sprintf("platforms: { %s }\n", w.far.settings().platform)
 	return os.WriteFile(path, slices.Concat(base, []byte(platform), more), 0o600)
