@@ -293,6 +293,6 @@ func TestLongConversation(t *testing.T) {
 // compression is to come below.
 func TestLongConversationInASmallWindow(t *testing.T) {
 	t.Parallel()
-	l := &longTalk{t: t, every: 3, keeps: 8, tools: 1, manual: strings.Repeat("how to look ", 460), filler: strings.Repeat("a few words more ", 8)}
+	l := &longTalk{t: t, every: 3, keeps: 8, tools: 1, manual: strings.Repeat("how to look ", 390), filler: strings.Repeat("a few words more ", 8)}
 	l.talk(8_000, 600)
 }
