@@ -76,5 +76,8 @@ func (c *Config) access() []string {
 	if len(c.ActiveTelegram()) > 0 && !platforms["telegram"] && !c.Gateway.Access.Pairing {
 		lines = append(lines, "nobody can reach the bot on telegram: put telegram:ID into access.allow, or set access.pairing to true")
 	}
+	if len(c.ActiveDiscord()) > 0 && !platforms["discord"] && !c.Gateway.Access.Pairing {
+		lines = append(lines, "nobody can reach the bot on discord: put discord:ID into access.allow, or set access.pairing to true")
+	}
 	return lines
 }

@@ -323,22 +323,23 @@ func (p *poster) create(ctx context.Context, j *job) error {
 	return p.failedCreate(ctx, j, err)
 }
 
-// resolveUnknown deals with a creation that may have happened: found by its key,
-// or shown once more with a mark.
+// resolveUnknown deals with a creation that may have happened: found by its key, or,
+// where nobody can tell, shown once more with a mark.
 func (p *poster) resolveUnknown(ctx context.Context, j *job) (done bool, err error) {
 	if j.d.State != record.DeliveryUnknown && j.d.State != record.DeliverySending {
 		return false, nil
 	}
 	if f, ok := p.deps.adapter.(chat.Finder); ok {
-		id, found, err := f.Find(ctx, j.d.Address, j.d.Out.Key)
-		if err != nil {
+		switch id, found, err := f.Find(ctx, j.d.Address, j.d.Out.Key); {
+		case errors.Is(err, chat.ErrAmbiguous): // the platform cannot tell any more
+		case err != nil:
 			return false, err
-		}
-		if found {
+		case found:
 			j.d.Message = id
 			return true, p.edit(ctx, j)
+		default:
+			return false, nil
 		}
-		return false, nil
 	}
 	if j.d.Attempts >= unknownTries {
 		return true, p.finish(ctx, j, record.DeliveryFailed, chat.ErrAmbiguous)

@@ -112,7 +112,8 @@ type (
 		PublishCommands(ctx context.Context, cmds []CommandInfo) error
 	}
 	// Finder reads back what was sent under an idempotency key, to resolve an
-	// unknown delivery. ok is false if it certainly was not sent.
+	// unknown delivery. ok is false if it certainly was not sent, or if sending it again
+	// under the key cannot send it twice; ErrAmbiguous says that nobody can tell.
 	Finder interface {
 		Find(ctx context.Context, to Address, key string) (id MessageID, ok bool, err error)
 	}
