@@ -248,8 +248,17 @@ func (p *Platform) Posts(of chat.ChatID) []Post {
 	return ps
 }
 
-// Await waits until the posts of a chat satisfy ok, and returns them.
-func (p *Platform) Await(t testing.TB, of chat.ChatID, what string, ok func([]Post) bool) []Post {
+// Await waits until a chat has posts and they satisfy ok, and returns them.
+func (p *Platform) Await(t testing.TB, of chat.ChatID, what string, ok func([]Post) bool) (ps []Post) {
+	t.Helper()
+	p.await(t, of, what, func() bool {
+		ps = p.Posts(of)
+		return len(ps) > 0 && ok(ps)
+	})
+	return ps
+}
+
+func (p *Platform) await(t testing.TB, of chat.ChatID, what string, ok func() bool) {
 	t.Helper()
 	limit := time.NewTimer(waitLimit)
 	defer limit.Stop()
@@ -257,14 +266,13 @@ func (p *Platform) Await(t testing.TB, of chat.ChatID, what string, ok func([]Po
 		p.mu.Lock()
 		changed := p.changed
 		p.mu.Unlock()
-		ps := p.Posts(of)
-		if ok(ps) {
-			return ps
+		if ok() {
+			return
 		}
 		select {
 		case <-changed:
 		case <-limit.C:
-			t.Fatalf("%s: did not happen; the chat shows:\n%s", what, show(ps))
+			t.Fatalf("%s: did not happen; the chat shows:\n%s", what, show(p.Posts(of)))
 		}
 	}
 }
@@ -272,7 +280,7 @@ func (p *Platform) Await(t testing.TB, of chat.ChatID, what string, ok func([]Po
 // AwaitReaction waits for a reaction on a person's message.
 func (p *Platform) AwaitReaction(t testing.TB, id chat.MessageID, r chat.Reaction) {
 	t.Helper()
-	p.Await(t, "", "reaction "+string(r), func([]Post) bool {
+	p.await(t, "", "reaction "+string(r), func() bool {
 		rs := p.Reactions(id)
 		return len(rs) > 0 && rs[len(rs)-1] == r
 	})
