@@ -155,6 +155,25 @@ func TestTailShrinks(t *testing.T) {
 	}
 }
 
+// What no compression makes smaller leaves the conversation a quarter of the window,
+// as long as the limit between turns is not reached (CTX-007).
+func TestMuchThatIsFixed(t *testing.T) {
+	c, _ := newCompressor(t, DefaultConfig())
+	in := input(said("ua", 10))
+	for words, want := range map[int]int{100: 4000, 3900: 3900 + 2000, 6000: 6800} {
+		s := in.Session
+		s.SystemPrompt = strings.Repeat("rule", words)
+		fixed := fixedTokens(s, nil)
+		d := c.Decide(State{Session: s, Messages: in.Messages, Window: 8000, Trigger: Preflight, Now: in.Now})
+		if want != 4000 && want != 6800 {
+			want = fixed + 2000
+		}
+		if d.Limit != want || d.Compress != (d.Tokens >= want) {
+			t.Errorf("%d fixed tokens: %+v, want the limit %d", fixed, d, want)
+		}
+	}
+}
+
 // The tail may have half the threshold, but where system prompt and tools are much
 // of a small window the prompt comes out clearly below it all the same (CTX-007).
 func TestTailLeavesRoomInASmallWindow(t *testing.T) {
@@ -162,7 +181,7 @@ func TestTailLeavesRoomInASmallWindow(t *testing.T) {
 	in := input(said(strings.Repeat("ua", 200), 200))
 	in.Session.SystemPrompt = strings.Repeat("rule ", 800)
 	in.Tools = []llm.ToolSpec{{Name: "x", Description: strings.Repeat("word ", 800)}}
-	for window, want := range map[int]int{200_000: 50_000, 128_000: 32_000, 16_000: 6_000 - 2011 - 800, 8_000: 3_000 - 2011 - 500} {
+	for window, want := range map[int]int{200_000: 50_000, 128_000: 32_000, 16_000: 6_000 - 2011 - 800, 8_000: (2011+2000)*3/4 - 2011 - 500} {
 		if in.Window = window; c.tailBudget(in) != want {
 			t.Errorf("window %d: %d tokens for the tail, want %d", window, c.tailBudget(in), want)
 		}

@@ -57,13 +57,13 @@ func New(cfg Config, deps Deps) (*Compressor, error) {
 	return &Compressor{cfg: cfg, deps: deps}, nil
 }
 
-// Decide implements ContextEngine. The limit is exactly window × fraction. A
+// Decide implements ContextEngine. The limit is window × fraction. A
 // cooldown and a block hold back everything but /compress; after a compression
 // it waits for the first real prompt size, which tells whether that one helped
 // (the caller counts the ones that did not in Session.Ineffective).
 func (c *Compressor) Decide(s State) Decision {
 	window := windowOf(s.Window, s.Session)
-	d := Decision{Tokens: PromptTokens(s.Session, s.Messages, s.Tools), Limit: c.limit(s.Trigger, window)}
+	d := Decision{Tokens: PromptTokens(s.Session, s.Messages, s.Tools), Limit: c.limit(s.Trigger, window, fixedTokens(s.Session, s.Tools))}
 	switch {
 	case s.Trigger == Manual:
 		d.Compress, d.Why = true, "over"
@@ -84,13 +84,17 @@ func (c *Compressor) Decide(s State) Decision {
 }
 
 // limit is what the next prompt is held against. An overflow needs no estimate:
-// the provider has measured.
-func (c *Compressor) limit(t Trigger, window int) int {
+// the provider has measured. Where what no compression makes smaller takes more than
+// the half of it, the conversation has a quarter of the window all the same, within
+// what the limit between turns allows: otherwise a small window would be compressed
+// each turn, without effect (CTX-007).
+func (c *Compressor) limit(t Trigger, window, fixed int) int {
+	between := int(float64(window) * c.cfg.GatewayThreshold)
 	switch t {
 	case Preflight:
-		return int(float64(window) * c.cfg.Threshold)
+		return max(int(float64(window)*c.cfg.Threshold), min(fixed+window/4, between))
 	case Between:
-		return int(float64(window) * c.cfg.GatewayThreshold)
+		return between
 	default:
 		return 0
 	}
@@ -158,8 +162,9 @@ func (c *Compressor) unmade(ctx context.Context, in Input, u llm.Usage, err erro
 // much of a small window that this would not bring the prompt clearly below, it is
 // what keeps a quarter free: otherwise each turn would compress again (CTX-007).
 func (c *Compressor) tailBudget(in Input) int {
-	limit := c.limit(Preflight, in.Window)
-	return min(limit/2, limit*3/4-fixedTokens(in.Session, in.Tools)-mostSummary(in.Window))
+	fixed := fixedTokens(in.Session, in.Tools)
+	limit := c.limit(Preflight, in.Window, fixed)
+	return min(limit/2, limit*3/4-fixed-mostSummary(in.Window))
 }
 
 // earlier is the summary that the new one goes on from. Older ones were its own
