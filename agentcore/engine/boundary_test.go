@@ -128,7 +128,11 @@ func TestDivide(t *testing.T) {
 			protected--
 		}
 		if p.cut > protected {
-			if size := total(msgs[protected:]); size <= budget {
+			size := total(msgs[protected:])
+			if newest >= 0 && newest < protected { // kept before it
+				size += MessageTokens(&msgs[newest])
+			}
+			if size <= budget {
 				t.Fatalf("a tail of %d tokens was cut to %d rows", size, len(msgs)-p.cut)
 			}
 			if len(msgs)-p.cut < minTail {
