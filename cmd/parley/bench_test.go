@@ -39,8 +39,10 @@ func TestBench(t *testing.T) {
 	fmt.Println(benchMachine(t))
 	for _, platform := range farNames() {
 		figures := &benchTable{platform: platform}
-		t.Run(platform, func(t *testing.T) { figures.fill(t, bin, relay) })
-		fmt.Println(figures)
+		t.Run(platform, func(t *testing.T) {
+			figures.fill(t, bin, relay)
+			fmt.Println(figures)
+		})
 	}
 }
 
