@@ -87,7 +87,7 @@ http: { listen: "127.0.0.1:0" }
 model: fake/model
 providers:
   fake: { api_key: key, base_url: %q, api_mode: chat_completions }
-access: { allow: [%q] }
+access: { allow: [%s] }
 platforms: { %s }
 `, database, t.TempDir(), c.model.BaseURL(), there.everybody, there.expanded())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

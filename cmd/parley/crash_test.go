@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,11 +68,13 @@ func TestCrashOfSubagents(t *testing.T) {
 	}
 }
 
-// TestCrashAtRandomMoments kills 100 times at random moments on each platform; a
+// TestCrashAtRandomMoments kills 100 times at random moments on each platform that keeps what is done; a
 // quarter of that in the short form.
 func TestCrashAtRandomMoments(t *testing.T) {
 	bin := buildDaemon(t)
-	for _, platform := range farNames() {
+	// Discord keeps no press of a button for a bot that is away; its people would have
+	// to press again.
+	for _, platform := range slices.DeleteFunc(farNames(), func(name string) bool { return name == "discord" }) {
 		t.Run(platform, func(t *testing.T) { crashAtRandomMoments(t, newCrashWorld(t, bin, platform)) })
 	}
 }

@@ -81,7 +81,7 @@ providers:
 models:
   fake/model: { context_window: 12000, max_output_tokens: 4000 }
 compression: { protect_last_n: 4 }
-access: { allow: [%q] }
+access: { allow: [%s] }
 platforms: { web: { enabled: false }, %s }
 `, storetest.URL(t), t.TempDir(), w.model.BaseURL(), there.everybody, there.expanded())
 	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {

@@ -81,7 +81,7 @@ func (f *farSlack) settings() farSettings {
 			"SLACK_BOT_TOKEN": f.server.BotToken(), "SLACK_APP_TOKEN": f.server.AppToken(), "SLACK": f.server.URL(), "BOT": slackBot, "SLACK_SECRET": f.server.SigningSecret(),
 			"ANN": "slack:U0ANN", "BOB": "slack:U0BOB", "EVE": "slack:U0EVE",
 		},
-		everybody: "slack:*",
+		everybody: `"slack:*"`,
 		secrets:   []string{f.server.BotToken(), f.server.AppToken(), f.server.SigningSecret()},
 		places:    []string{"ann", "bob", "eve", "ann@team"},
 	}

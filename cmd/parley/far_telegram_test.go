@@ -75,7 +75,7 @@ func (f *farTelegram) settings() farSettings {
 			"TOKEN": f.server.Token(), "TELEGRAM": f.server.URL(), "BOT": "@" + f.server.BotUsername(),
 			"ANN": "telegram:1001", "BOB": "telegram:1002", "EVE": "telegram:1003",
 		},
-		everybody: "telegram:*",
+		everybody: `"telegram:*"`,
 		secrets:   []string{f.server.Token()},
 		places:    []string{"ann", "bob", "eve", "ann@team", "ann@forum", "ann@club", "ann@bigclub"},
 	}

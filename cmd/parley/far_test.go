@@ -93,7 +93,7 @@ type farSettings struct {
 	// name variables.
 	platform  string
 	variables map[string]string
-	// everybody is the entry of access.allow that lets everybody talk to the bot.
+	// everybody are the entries of access.allow that let everybody talk to the bot.
 	everybody string
 	secrets   []string
 	// places are those to show when a script fails.
