@@ -52,6 +52,9 @@ func main() {
 		default:
 			continue
 		}
+		if e.Test == "" && e.Action == "fail" {
+			unfinished(output, e.Package)
+		}
 		if e.Test == "" || e.Action != "pass" {
 			fmt.Print(strings.TrimPrefix(output[key].String(), "PASS\n"))
 		}
@@ -60,6 +63,18 @@ func main() {
 	fmt.Printf("%d tests passed, %d failed, %d skipped\n", passed, failed, skipped)
 	if broken || skipped > 0 {
 		os.Exit(1)
+	}
+}
+
+// unfinished prints the end of what the tests said that had not ended when their
+// package did: one of them was why, by a panic or by waiting for ever.
+func unfinished(output map[[2]string]*strings.Builder, of string) {
+	const most = 64 << 10
+	for key, said := range output {
+		if key[0] == of && key[1] != "" {
+			text := said.String()
+			fmt.Printf("=== %s had not ended\n%s", key[1], text[max(0, len(text)-most):])
+		}
 	}
 }
 
