@@ -90,7 +90,7 @@ platforms: { web: { enabled: false }, %s }
 	return w
 }
 
-// at is the direct chat of the n-th Pat, who presses Allow on every card there.
+// at is the direct chat of the n-th Pat, who consents to everything there.
 func (w *crashWorld) at(n int) spot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,9 +102,17 @@ func (w *crashWorld) at(n int) spot {
 		panic(err)
 	}
 	w.chats[n] = p
-	pressed := map[string]bool{}
-	w.watchers.Go(func() {
-		_ = p.wait(w.watching, func() bool { // ends with the world
+	w.watchers.Go(func() { w.consent(p) })
+	return p
+}
+
+// consent presses Allow on every card, and again where that has not changed it for a
+// while: some platforms keep no press for a bot that is away.
+func (w *crashWorld) consent(p spot) {
+	for w.watching.Err() == nil {
+		ctx, cancel := context.WithTimeout(w.watching, 3*time.Second)
+		pressed := map[string]bool{}
+		_ = p.wait(ctx, func() bool { // ends with its time
 			for _, m := range p.messages() {
 				if m.has("Allow once") && !pressed[m.id] {
 					pressed[m.id] = true
@@ -113,8 +121,8 @@ func (w *crashWorld) at(n int) spot {
 			}
 			return false
 		})
-	})
-	return p
+		cancel()
+	}
 }
 
 // said returns how many messages people have written.
@@ -156,11 +164,12 @@ func (w *crashWorld) say(n int, kind string) string {
 // sayOneOfEachKind lets one person write each kind of message, and another fill a
 // chat until it is compressed, or the process is gone.
 func (w *crashWorld) sayOneOfEachKind(gone <-chan struct{}) {
+	gone = within(gone)
 	for i, k := range kinds[:5] {
-		w.say(2000+i, k)
+		w.say(20+i, k)
 	}
 	for range 8 {
-		if !w.awaitAnswer(w.say(2100, "fill"), w.at(2100), gone) {
+		if !w.awaitAnswer(w.say(30, "fill"), w.at(30), gone) {
 			return
 		}
 	}
@@ -224,6 +233,21 @@ func (w *crashWorld) awaitAnswer(id string, p spot, done <-chan struct{}) bool {
 		}
 	}()
 	return p.wait(ctx, func() bool { return shows(p, last(id)) }) == nil
+}
+
+// within is a channel that is closed with done, or when nothing has settled for too long.
+func within(done <-chan struct{}) <-chan struct{} {
+	over := make(chan struct{})
+	limit := time.NewTimer(settleLimit)
+	go func() {
+		defer close(over)
+		defer limit.Stop()
+		select {
+		case <-done:
+		case <-limit.C:
+		}
+	}()
+	return over
 }
 
 // settle waits until every message is answered.
