@@ -15,8 +15,8 @@ import (
 
 func TestTitles(t *testing.T) {
 	for said, want := range map[string]string{
-		"Trip to Rome":                        "Trip to Rome",
-		" \"**Trip to   Rome.**\" \nand more": "Trip to Rome",
+		"Trip to Rome":                                             "Trip to Rome",
+		" \"**Trip to   Rome.**\" \nand more":                      "Trip to Rome",
 		"The key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD": "The key [REDACTED]",
 		strings.Repeat("far too long ", 10):                        "",
 		" ":                                                        "",
