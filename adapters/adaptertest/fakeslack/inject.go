@@ -2,7 +2,6 @@ package fakeslack
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -134,7 +133,8 @@ func (s *Server) remove(c *channel, m *message) {
 	})
 }
 
-// Press presses the button with that value below a message.
+// Press presses the button with that value below a message; one that is gone by now
+// cannot be pressed, and nothing happens.
 func (s *Server) Press(channel, ts, value string, who User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,6 @@ func (s *Server) Press(channel, ts, value string, who User) {
 			return
 		}
 	}
-	panic(fmt.Sprintf("fakeslack: %s has no button %q", ts, value))
 }
 
 // Command invokes a slash command; Slack has none in threads (CMD-002).
