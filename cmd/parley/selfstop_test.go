@@ -20,7 +20,7 @@ func TestCommandThatEndsParley(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteString("shutdown: { grace: 300ms }\n"); err != nil {
+	if _, err := file.WriteString("shutdown: { grace: 300ms }\ntools: { terminal: { sandbox: \"off\" } }\n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
