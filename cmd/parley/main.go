@@ -7,7 +7,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -15,19 +15,17 @@ import (
 	_ "time/tzdata" // zones, where the machine has none
 )
 
-// gcPercent trades a little CPU for memory: most of what a daemon holds are turns that
-// wait for a model. GOGC in the environment has precedence.
-const gcPercent = 50
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	if code, ran := terminal.Helper(os.Args[1:]); ran {
 		os.Exit(code)
 	}
 	interrupts := &interrupts{}
 	os.Exit(withSignals(interrupts, func(ctx, hurry context.Context) int {
+		tuning, end := context.WithCancel(ctx)
+		var tuner sync.WaitGroup
+		tuner.Go(func() { tuneCollector(tuning) })
+		defer tuner.Wait()
+		defer end()
 		return run(ctx, hurry, process{
 			args: os.Args[1:], env: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, interrupts: interrupts,
 		})
