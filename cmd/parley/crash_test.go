@@ -128,7 +128,8 @@ func (w *crashWorld) killSometime(t *testing.T, d *victim, open map[string]spot,
 	w.kills++
 }
 
-// randomKills is how often the random tests kill: 100 times under PARLEY_SOAK.
+// randomKills is how often the random tests kill: 100 times and more under
+// PARLEY_SOAK, once for each second of it.
 func randomKills(t *testing.T) int {
 	t.Helper()
 	if d, err := time.ParseDuration(os.Getenv("PARLEY_SOAK")); err == nil {
