@@ -14,17 +14,17 @@ import (
 )
 
 func TestTitles(t *testing.T) {
-	for said, want := range map[string]string{
-		"Trip to Rome":                                             "Trip to Rome",
-		" \"**Trip to   Rome.**\" \nand more":                      "Trip to Rome",
-		"The key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD": "The key [REDACTED]",
-		strings.Repeat("far too long ", 10):                        "",
-		" ":                                                        "",
+	for _, tc := range []struct{ said, want string }{
+		{"Trip to Rome", "Trip to Rome"},
+		{" \"**Trip to   Rome.**\" \nand more", "Trip to Rome"},
+		{"The key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "The key [REDACTED]"},
+		{strings.Repeat("far too long ", 10), ""},
+		{" ", ""},
 	} {
-		m := agentcoretest.NewModel(agentcoretest.Say(said))
+		m := agentcoretest.NewModel(agentcoretest.Say(tc.said))
 		got, err := agentcore.Titler{Model: m, ID: "t/m"}.Title(t.Context(), record.Payer{}, "where to?", "to Rome")
-		if err != nil || got != want {
-			t.Errorf("%q became %q, %v; want %q", said, got, err, want)
+		if err != nil || got != tc.want {
+			t.Errorf("%q became %q, %v; want %q", tc.said, got, err, tc.want)
 		}
 	}
 	m := agentcoretest.NewModel(agentcoretest.Cut("half a na"))
