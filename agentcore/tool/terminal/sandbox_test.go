@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,7 +56,7 @@ func TestSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{
-		"cat " + secret, "cat ../beside", "cat ../c2/note", "ls ../c2", "ln -s " + secret + " l; cat l", "echo x > ../c2/new", "echo x > /tmp/parley-sandbox-test",
+		"cat " + secret, "cat ../beside", "cat ../c2/note", "ls ../c2", "ln -s " + secret + " l; cat l", "echo x > ../c2/new",
 		"python3 -c 'print(open(\"" + secret + "\").read())' || exit 1", "cat /proc/$PPID/environ", "kill -0 $PPID", "touch ~root/x", "ls ~root", "rm ../beside", "mv ../beside here",
 	} {
 		got := r.run(t.Context(), input{Command: command}, nil)
@@ -69,6 +71,12 @@ func TestSandbox(t *testing.T) {
 		if got := r.run(t.Context(), input{Command: command}, nil); got.Failed {
 			t.Errorf("%s: %+v", command, got)
 		}
+	}
+	// bubblewrap gives commands a /tmp of their own, Landlock none.
+	outside := filepath.Join(os.TempDir(), "parley-sandbox-test")
+	r.run(t.Context(), input{Command: "echo x > " + outside}, nil)
+	if _, err := os.Stat(outside); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a command has written outside of its folder: %v", err)
 	}
 	if b, err := os.ReadFile(filepath.Join(filepath.Dir(r.dir), "beside")); err != nil || string(b) != "sesame" {
 		t.Errorf("%q, %v", b, err)

@@ -51,7 +51,7 @@ func newRig(t *testing.T) rig {
 		t.Fatal(err)
 	}
 	before := openFiles(t)
-	term, err := New(DefaultConfig(), Deps{Workspace: space, Launcher: self})
+	term, err := New(Config{Sandbox: onlyLandlock}, Deps{Workspace: space, Launcher: self})
 	if err != nil {
 		t.Fatal(err)
 	}
