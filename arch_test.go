@@ -34,14 +34,14 @@ var imports = []struct {
 	{"cmd/**", "**"},
 	{"config", "adapters/* agentcore agentcore/engine agentcore/llm agentcore/provider agentcore/spending agentcore/tool/* config/secret gateway gateway/httpserver store"},
 
-	{"gateway/markdown", "gateway/chat"},
+	{"gateway/markdown gateway/healing", "gateway/chat"},
 	{"gateway gateway/httpserver", "gateway/** agentcore agentcore/engine agentcore/history agentcore/llm agentcore/schedule store/record config/secret"},
 
 	{"store/record", "gateway/chat agentcore/llm"},
 	{"store/migrations", ""},
 	{"store", "store/record store/migrations gateway/chat gateway/killpoint agentcore/llm config/secret"},
 
-	{"adapters/*", "gateway/chat gateway/markdown gateway/killpoint config/secret"},
+	{"adapters/*", "gateway/chat gateway/healing gateway/markdown gateway/killpoint config/secret"},
 
 	{"agentcore/provider/wire", "agentcore/llm config/secret"},
 	{"agentcore/provider/*", "agentcore/llm agentcore/provider/wire config/secret"},

@@ -9,6 +9,8 @@
 package config
 
 import (
+	"slices"
+
 	"parley/adapters/discord"
 	"parley/adapters/slack"
 	"parley/adapters/telegram"
@@ -22,6 +24,7 @@ import (
 	"parley/agentcore/tool/mcp"
 	"parley/agentcore/tool/terminal"
 	fetch "parley/agentcore/tool/web"
+	"parley/config/secret"
 	"parley/gateway"
 	"parley/gateway/httpserver"
 	"parley/store"
@@ -170,35 +173,22 @@ func (c *Config) ModelFacts() map[llm.ModelID]llm.Facts {
 
 // ActiveTelegram are the accounts that have a token.
 func (c *Config) ActiveTelegram() []telegram.Config {
-	var active []telegram.Config
-	for _, t := range c.Platforms.Telegram {
-		if !t.Token.Empty() {
-			active = append(active, t)
-		}
-	}
-	return active
+	return active(c.Platforms.Telegram, func(t telegram.Config) secret.String { return t.Token })
 }
 
 // ActiveSlack are the accounts that have a bot token.
 func (c *Config) ActiveSlack() []slack.Config {
-	var active []slack.Config
-	for _, s := range c.Platforms.Slack {
-		if !s.BotToken.Empty() {
-			active = append(active, s)
-		}
-	}
-	return active
+	return active(c.Platforms.Slack, func(s slack.Config) secret.String { return s.BotToken })
 }
 
 // ActiveDiscord are the accounts that have a token.
 func (c *Config) ActiveDiscord() []discord.Config {
-	var active []discord.Config
-	for _, d := range c.Platforms.Discord {
-		if !d.Token.Empty() {
-			active = append(active, d)
-		}
-	}
-	return active
+	return active(c.Platforms.Discord, func(d discord.Config) secret.String { return d.Token })
+}
+
+// active are the accounts that have a token.
+func active[C any](accounts []C, token func(C) secret.String) []C {
+	return slices.DeleteFunc(slices.Clone(accounts), func(c C) bool { return token(c).Empty() })
 }
 
 // Chain is the primary model and its fallbacks.

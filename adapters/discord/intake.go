@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
+	"parley/gateway/healing"
 )
 
 // queueLimit is how many events wait in memory while the store is away. What comes
@@ -311,10 +312,5 @@ func wait(ctx context.Context, d time.Duration, err error) {
 	if errors.As(err, &api) && api.after > 0 {
 		d = api.after
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	healing.Pause(ctx, d)
 }

@@ -12,7 +12,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
+	"parley/gateway/healing"
 )
 
 // Deps is what an adapter works with.
@@ -107,8 +107,8 @@ func (a *Adapter) Limits() chat.Limits { return limits }
 // Run implements chat.Adapter: it takes in events until ctx ends or a token is
 // refused.
 func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
-	heal := &healing{a: a, sink: sink}
-	if err := sink(ctx, chat.ConnectionChanged{Origin: a.origin(), State: chat.Connecting}); err != nil {
+	heal := &healing.Link{Account: a.account, Sink: sink, First: a.deps.Heal, Log: a.log}
+	if err := heal.Begin(ctx); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -119,7 +119,7 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 		if cred := a.credential(err, false); cred != nil {
 			return cred
 		}
-		heal.wait(ctx, err)
+		wait(ctx, heal, err)
 	}
 	if a.cfg.Mode == modeEvents {
 		return a.runEvents(ctx, heal)
@@ -157,61 +157,12 @@ func (a *Adapter) bot() lib.AuthTestResponse {
 	return *a.self
 }
 
-func (a *Adapter) origin() chat.Origin {
-	return chat.Origin{Address: chat.Address{Account: a.account}, At: time.Now()}
-}
-
-// healing is the growing wait after errors in a row, told to the gateway. It is for
-// one goroutine.
-type healing struct {
-	a       *Adapter
-	sink    chat.Sink
-	failed  int
-	reason  string
-	healthy bool
-}
-
-// wait tells what is wrong and waits: longer with each failure, or as long as
-// Slack asked.
-func (h *healing) wait(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	heal := h.a.deps.Heal
-	d := min(heal<<min(h.failed, 5), 30*heal)
-	d = time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+// wait waits after an error, as long as Slack asked if it did.
+func wait(ctx context.Context, heal *healing.Link, err error) {
+	var asked time.Duration
 	var limited *lib.RateLimitedError
 	if errors.As(err, &limited) {
-		d = max(d, limited.RetryAfter)
+		asked = limited.RetryAfter
 	}
-	h.failed++
-	if reason := explain(err); h.healthy || reason != h.reason {
-		h.healthy, h.reason = false, reason
-		h.tell(ctx, chat.ConnectionChanged{Origin: h.a.origin(), State: chat.Reconnecting, Reason: reason})
-	}
-	pause(ctx, d)
-}
-
-func (h *healing) connected(ctx context.Context) {
-	if !h.healthy {
-		h.healthy = true
-		h.tell(ctx, chat.ConnectionChanged{Origin: h.a.origin(), State: chat.Connected})
-	}
-	h.failed = 0
-}
-
-func (h *healing) tell(ctx context.Context, ev chat.ConnectionChanged) {
-	if err := h.sink(ctx, ev); err != nil {
-		h.a.log.Debug("connection state", zap.Error(err))
-	}
-}
-
-// pause waits, or less if ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	heal.Wait(ctx, explain(err), asked)
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
+	"parley/gateway/healing"
 )
 
 const (
@@ -78,7 +79,7 @@ var errNoAppToken = lib.SlackErrorResponse{Err: "not_authed"}
 
 // runSockets keeps a socket open for ever. When Slack refreshes one, its successor is
 // opened while the old one is still read.
-func (a *Adapter) runSockets(ctx context.Context, heal *healing) error {
+func (a *Adapter) runSockets(ctx context.Context, heal *healing.Link) error {
 	if a.cfg.AppToken.Empty() {
 		return a.credential(errNoAppToken, true)
 	}
@@ -87,21 +88,21 @@ func (a *Adapter) runSockets(ctx context.Context, heal *healing) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	arrivals := make(chan arrival, backlog)
-	running.Go(func() { a.takeIn(ctx, heal.sink, arrivals) })
+	running.Go(func() { a.takeIn(ctx, heal.Sink, arrivals) })
 	for ctx.Err() == nil {
 		l, err := a.dial(ctx)
 		if err != nil {
 			if cred := a.credential(err, true); cred != nil {
 				return cred
 			}
-			heal.wait(ctx, err)
+			wait(ctx, heal, err)
 			continue
 		}
-		heal.connected(ctx)
+		heal.Connected(ctx)
 		running.Go(func() { a.read(ctx, l, arrivals) })
 		<-l.left
 		if l.err != nil {
-			heal.wait(ctx, l.err)
+			wait(ctx, heal, l.err)
 		}
 	}
 	return nil
@@ -235,7 +236,7 @@ func (a *Adapter) takeIn(ctx context.Context, sink chat.Sink, arrivals <-chan ar
 					break
 				}
 				a.log.Warn("an event could not be stored", zap.Error(err))
-				if pause(ctx, min(a.deps.Heal<<min(failed, 5), 30*a.deps.Heal)); ctx.Err() != nil {
+				if healing.Pause(ctx, healing.Growing(a.deps.Heal, failed)); ctx.Err() != nil {
 					return
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
+	"parley/gateway/healing"
 )
 
 // requestLimit is the largest request that is read.
@@ -19,10 +20,10 @@ const requestLimit = 4 << 20
 
 // runEvents lets the handler take events in until ctx ends, and waits for what it is
 // taking in then.
-func (a *Adapter) runEvents(ctx context.Context, heal *healing) error {
-	a.openDoor(ctx, heal.sink)
+func (a *Adapter) runEvents(ctx context.Context, heal *healing.Link) error {
+	a.openDoor(ctx, heal.Sink)
 	defer a.openDoor(ctx, nil)
-	heal.connected(ctx)
+	heal.Connected(ctx)
 	<-ctx.Done()
 	return nil
 }

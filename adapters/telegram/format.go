@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -145,7 +144,7 @@ func (r *renderer) block(n ast.Node, pad string) string {
 	case *ast.Blockquote:
 		return r.quote(n, pad)
 	case *ast.List:
-		return r.list(n, pad)
+		return r.List(n, pad, r.blocks)
 	case *east.Table:
 		return pre(r.Table(n), "")
 	default:
@@ -187,42 +186,6 @@ func (r *renderer) quote(n ast.Node, pad string) string {
 		return ""
 	}
 	return "<blockquote>" + s + "</blockquote>"
-}
-
-func (r *renderer) list(list *ast.List, pad string) string {
-	var out []string
-	number := list.Start
-	for c := list.FirstChild(); c != nil; c = c.NextSibling() {
-		item, ok := c.(*ast.ListItem)
-		if !ok {
-			continue
-		}
-		mark := "• "
-		if list.IsOrdered() {
-			mark = strconv.Itoa(number) + ". "
-			number++
-		}
-		if s := r.item(item, mark, pad); s != "" {
-			out = append(out, s)
-		}
-	}
-	return strings.Join(out, "\n")
-}
-
-func (r *renderer) item(item *ast.ListItem, mark, pad string) string {
-	inner := pad + strings.Repeat(" ", len([]rune(mark)))
-	body := r.blocks(item, inner, "\n")
-	first := item.FirstChild()
-	switch {
-	case body == "" || r.Continued(item):
-		return body
-	case first.FirstChild() != nil && first.FirstChild().Kind() == east.KindTaskCheckBox:
-		return pad + strings.TrimPrefix(body, inner)
-	case first.Kind() == ast.KindParagraph || first.Kind() == ast.KindTextBlock || first.Kind() == ast.KindHeading:
-		return pad + mark + strings.TrimPrefix(body, inner)
-	default:
-		return pad + strings.TrimRight(mark, " ") + "\n" + body
-	}
 }
 
 func (r *renderer) inline(parent ast.Node) string {

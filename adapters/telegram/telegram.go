@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
+	"parley/gateway/healing"
 )
 
 // pollGrace is how much later than its own time a poll may be answered.
@@ -111,8 +111,8 @@ func (a *Adapter) Limits() chat.Limits {
 // Run implements chat.Adapter: it takes in updates until ctx ends or the token is
 // refused.
 func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
-	heal := a.newHealing(sink)
-	if err := sink(ctx, chat.ConnectionChanged{Origin: a.origin(), State: chat.Connecting}); err != nil {
+	heal := a.link(sink)
+	if err := heal.Begin(ctx); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -123,7 +123,7 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 		if cred := a.credential(err); cred != nil {
 			return cred
 		}
-		heal.wait(ctx, err)
+		wait(ctx, heal, err)
 	}
 	if a.hook != nil {
 		return a.runWebhook(ctx, sink, heal)
@@ -132,11 +132,11 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 }
 
 // runPoll asks for updates, again and again.
-func (a *Adapter) runPoll(ctx context.Context, sink chat.Sink, heal *healing) error {
+func (a *Adapter) runPoll(ctx context.Context, sink chat.Sink, heal *healing.Link) error {
 	offset := 0
 	for ctx.Err() == nil {
 		poll := a.poll
-		if !heal.healthy {
+		if !heal.Healthy() {
 			poll = 0 // the first poll answers at once and shows that the link stands
 		}
 		raws, err := a.updates(ctx, offset, poll)
@@ -144,14 +144,14 @@ func (a *Adapter) runPoll(ctx context.Context, sink chat.Sink, heal *healing) er
 			if cred := a.credential(err); cred != nil {
 				return cred
 			}
-			heal.wait(ctx, a.explain(ctx, err))
+			wait(ctx, heal, a.explain(ctx, err))
 			continue
 		}
 		if offset, err = a.takeIn(ctx, sink, raws, offset); err != nil {
-			heal.wait(ctx, fmt.Errorf("an update could not be stored: %w", err))
+			wait(ctx, heal, fmt.Errorf("an update could not be stored: %w", err))
 			continue
 		}
-		heal.connected(ctx)
+		heal.Connected(ctx)
 	}
 	return nil
 }
@@ -258,56 +258,17 @@ func (a *Adapter) bot() tgbotapi.User {
 	return *a.self
 }
 
-func (a *Adapter) origin() chat.Origin {
-	return chat.Origin{Address: chat.Address{Account: a.account}, At: time.Now()}
+// healing keeps the link alive.
+func (a *Adapter) link(sink chat.Sink) *healing.Link {
+	return &healing.Link{Account: a.account, Sink: sink, First: a.heal, Log: a.log}
 }
 
-// healing is the growing wait after errors in a row, told to the gateway.
-type healing struct {
-	a       *Adapter
-	sink    chat.Sink
-	failed  int
-	reason  string
-	healthy bool
-}
-
-func (a *Adapter) newHealing(sink chat.Sink) *healing { return &healing{a: a, sink: sink} }
-
-// wait tells what is wrong and waits: longer with each failure, or as long as the
-// server asked.
-func (h *healing) wait(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	d := min(h.a.heal<<min(h.failed, 5), 30*h.a.heal)
-	d = time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+// wait waits after an error, as long as the server asked if it did.
+func wait(ctx context.Context, heal *healing.Link, err error) {
+	var asked time.Duration
 	var api *tgbotapi.Error
-	if errors.As(err, &api) && api.RetryAfter > 0 {
-		d = time.Duration(api.RetryAfter) * time.Second
+	if errors.As(err, &api) {
+		asked = time.Duration(api.RetryAfter) * time.Second
 	}
-	h.failed++
-	if reason := err.Error(); h.healthy || reason != h.reason {
-		h.healthy, h.reason = false, reason
-		h.tell(ctx, chat.ConnectionChanged{Origin: h.a.origin(), State: chat.Reconnecting, Reason: reason})
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-func (h *healing) connected(ctx context.Context) {
-	if !h.healthy {
-		h.healthy = true
-		h.tell(ctx, chat.ConnectionChanged{Origin: h.a.origin(), State: chat.Connected})
-	}
-	h.failed = 0
-}
-
-func (h *healing) tell(ctx context.Context, ev chat.ConnectionChanged) {
-	if err := h.sink(ctx, ev); err != nil {
-		h.a.log.Debug("connection state", zap.Error(err))
-	}
+	heal.Wait(ctx, err.Error(), asked)
 }

@@ -12,12 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 	"go.uber.org/zap"
 
 	"parley/gateway/chat"
+	"parley/gateway/healing"
 )
 
 // hookBody bounds what is read of a push; an update has a few KB.
@@ -114,7 +114,7 @@ func (h *webhook) open(ctx context.Context, sink chat.Sink) (end func()) {
 
 // runWebhook lets pushes in and looks after the webhook. It stays when this process
 // ends: what is written meanwhile waits at Telegram.
-func (a *Adapter) runWebhook(ctx context.Context, sink chat.Sink, heal *healing) error {
+func (a *Adapter) runWebhook(ctx context.Context, sink chat.Sink, heal *healing.Link) error {
 	defer a.hook.open(ctx, sink)()
 	var known hookState
 	for ctx.Err() == nil {
@@ -123,16 +123,11 @@ func (a *Adapter) runWebhook(ctx context.Context, sink chat.Sink, heal *healing)
 			if cred := a.credential(err); cred != nil {
 				return cred
 			}
-			heal.wait(ctx, err)
+			wait(ctx, heal, err)
 			continue
 		}
-		heal.connected(ctx)
-		t := time.NewTimer(a.poll)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
+		heal.Connected(ctx)
+		healing.Pause(ctx, a.poll)
 	}
 	return nil
 }
