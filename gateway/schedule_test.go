@@ -131,7 +131,8 @@ func TestMessagesWaitForATask(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitRequests(t, h.Model, 2)
-	h.Say(owner, "meanwhile")
+	id := h.Say(owner, "meanwhile")
+	h.Platform.AwaitReaction(t, id, chat.ReactSeen) // it waits
 	close(release)
 	h.Final(owner, "echo: meanwhile")
 	var said []string
