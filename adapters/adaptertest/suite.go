@@ -68,6 +68,7 @@ func Run(t *testing.T, s Subject) {
 		"ends with its context":        ends,
 		"refused secret":               refusedSecret,
 		"send edit delete":             sendEditDelete,
+		"after a crash":                afterACrash,
 		"failures":                     failures,
 		"markup":                       markup,
 		"buttons":                      buttons,
@@ -267,6 +268,35 @@ func sendEditDelete(t *testing.T, s Subject) {
 	}
 	if err := e.Edit(ctx, s.Chat, id, chat.Outgoing{Key: "k1", Text: "four"}); !errors.Is(err, chat.ErrGone) {
 		t.Errorf("edit of what is gone: %v", err)
+	}
+	complaints(t, p)
+}
+
+// afterACrash settles a delivery whose outcome the dead process did not note, with an
+// adapter that has just been made and does not run: what was sent is found, or sent
+// again without being there twice (DEL-004, DEL-008).
+func afterACrash(t *testing.T, s Subject) {
+	p, ctx := s.Start(t), t.Context()
+	m := chat.Outgoing{Key: "of the dead process", Text: "once"}
+	sent, err := s.New(t, s.Secret).Send(ctx, s.Chat, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, ok := s.New(t, s.Secret).(chat.Finder)
+	if !ok {
+		return // shown once more with a mark
+	}
+	found, ok, err := f.Find(ctx, s.Chat, m.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		if found, err = f.(chat.Adapter).Send(ctx, s.Chat, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found != sent {
+		t.Errorf("message %s was sent, and then %s", sent, found)
 	}
 	complaints(t, p)
 }

@@ -102,6 +102,9 @@ func (a *Adapter) Find(ctx context.Context, to chat.Address, key string) (chat.M
 // It is read as the bot's own messages are, so that a strange block in somebody
 // else's never keeps the rest from being read.
 func (a *Adapter) page(ctx context.Context, at chat.Address, before, cursor string) (page, error) {
+	if _, err := a.me(ctx); err != nil { // whose messages are the bot's own is known before they are read
+		return page{}, err
+	}
 	values := url.Values{"channel": {string(at.Chat)}, "limit": {fmt.Sprint(historyPage)}, "include_all_metadata": {"true"}}
 	method := "conversations.history"
 	if at.Thread != "" {
