@@ -67,12 +67,11 @@ func TestCrashOfSubagents(t *testing.T) {
 	}
 }
 
-// TestCrashAtRandomMoments kills 100 times at random moments on each platform that
-// keeps what people do while nobody listens; a quarter of that in the short form. On
-// Discord, which keeps no press of a button, the kill points stand alone.
+// TestCrashAtRandomMoments kills 100 times at random moments on each platform; a
+// quarter of that in the short form.
 func TestCrashAtRandomMoments(t *testing.T) {
 	bin := buildDaemon(t)
-	for _, platform := range []string{"slack", "telegram"} {
+	for _, platform := range farNames() {
 		t.Run(platform, func(t *testing.T) { crashAtRandomMoments(t, newCrashWorld(t, bin, platform)) })
 	}
 }

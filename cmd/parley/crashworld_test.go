@@ -110,7 +110,7 @@ func (w *crashWorld) at(n int) spot {
 // while: some platforms keep no press for a bot that is away.
 func (w *crashWorld) consent(p spot) {
 	for w.watching.Err() == nil {
-		ctx, cancel := context.WithTimeout(w.watching, 3*time.Second)
+		ctx, cancel := context.WithTimeout(w.watching, time.Second)
 		pressed := map[string]bool{}
 		_ = p.wait(ctx, func() bool { // ends with its time
 			for _, m := range p.messages() {
@@ -166,10 +166,10 @@ func (w *crashWorld) say(n int, kind string) string {
 func (w *crashWorld) sayOneOfEachKind(gone <-chan struct{}) {
 	gone = within(gone)
 	for i, k := range kinds[:5] {
-		w.say(20+i, k)
+		w.say(11+i, k)
 	}
 	for range 8 {
-		if !w.awaitAnswer(w.say(30, "fill"), w.at(30), gone) {
+		if !w.awaitAnswer(w.say(16, "fill"), w.at(16), gone) {
 			return
 		}
 	}
