@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -240,12 +241,14 @@ func cmdPress(ts *testscript.TestScript, neg bool, args []string) {
 	p.press(m.id, args[1])
 }
 
+// cmdAnswers: $answer is the message that is there in the end, never the draft
+// before it, which nobody can reply to.
 func cmdAnswers(ts *testscript.TestScript, neg bool, args []string) {
 	positive(ts, neg, len(args) == 2, "answers PLACE PATTERN")
 	cmdSees(ts, false, args)
 	worldOf(ts).awaitRest(ts)
 	p, want := placeOf(ts, args[0]), expression(ts, args[1])
-	if !slices.ContainsFunc(p.messages(), func(m shown) bool { return want.MatchString(m.text) }) {
+	if !found(ts, p.messages(), want) {
 		ts.Fatalf("%s was there and is not any more", args[1])
 	}
 }
@@ -261,18 +264,21 @@ func cmdSees(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := limited()
 	defer cancel()
-	if err := p.wait(ctx, func() bool {
-		for _, m := range slices.Backward(seen(p)) {
-			if groups := want.FindStringSubmatch(m.text); groups != nil {
-				ts.Setenv("answer", m.id)
-				setMatch(ts, groups)
-				return true
-			}
-		}
-		return false
-	}); err != nil {
+	if err := p.wait(ctx, func() bool { return found(ts, seen(p), want) }); err != nil {
 		ts.Fatalf("no message says %s", args[1])
 	}
+}
+
+// found looks for the newest message that says so and makes it $answer.
+func found(ts *testscript.TestScript, messages []shown, want *regexp.Regexp) bool {
+	for _, m := range slices.Backward(messages) {
+		if groups := want.FindStringSubmatch(m.text); groups != nil {
+			ts.Setenv("answer", m.id)
+			setMatch(ts, groups)
+			return true
+		}
+	}
+	return false
 }
 
 // seen is what people see at a place: the messages, and what is still being written.
