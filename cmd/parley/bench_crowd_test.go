@@ -158,10 +158,11 @@ func (c *benchCrowd) talk(t *testing.T, r benchRun) []*benchMessage {
 }
 
 func (c *benchCrowd) say(p spot) *benchMessage {
+	chat := p.chat() // asks the platform, which tells of its changes under its own lock
 	c.mu.Lock()
 	m := &benchMessage{id: fmt.Sprintf("m%d", len(c.messages)), at: p, visible: make(chan struct{})}
 	m.answer = m.id + " " + providertest.Words(c.pace.tokens-1)
-	c.messages[m.id], c.current[p.chat()] = m, m
+	c.messages[m.id], c.current[chat] = m, m
 	c.mu.Unlock()
 	p.say(saying{text: "Please answer " + m.id})
 	return m
