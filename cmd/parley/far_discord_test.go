@@ -29,7 +29,6 @@ type farDiscord struct {
 	team   string
 
 	mu     sync.Mutex
-	dms    map[string]string
 	faults map[string][]*fakediscord.Fault
 }
 
@@ -50,7 +49,7 @@ func newFarDiscord(o farOptions) farSide {
 	if o.onChange != nil {
 		options = append(options, fakediscord.OnChange(discordChanges(o.onChange)))
 	}
-	f := &farDiscord{server: fakediscord.New(options...), dms: map[string]string{}, faults: map[string][]*fakediscord.Fault{}}
+	f := &farDiscord{server: fakediscord.New(options...), faults: map[string][]*fakediscord.Fault{}}
 	f.server.Fail(f.fault)
 	f.team = f.server.AddChannel(f.server.AddGuild("Team"), "team", fakediscord.Text)
 	return f
@@ -149,7 +148,7 @@ func (f *farDiscord) place(text string) (spot, error) {
 	if n, ok := strings.CutPrefix(text, "#"); ok {
 		i, err := strconv.Atoi(n)
 		who := fakediscord.User{ID: strconv.Itoa(200000000000000000 + i), Username: "pat", Name: "Pat"}
-		return &discordSpot{far: f, who: who, channel: f.dm(who)}, err
+		return &discordSpot{far: f, who: who, channel: f.server.OpenDM(who)}, err
 	}
 	name, room, elsewhere := strings.Cut(text, "@")
 	room, thread, _ := strings.Cut(room, "/")
@@ -158,21 +157,11 @@ func (f *farDiscord) place(text string) (spot, error) {
 	case !ok || elsewhere && room != "team":
 		return nil, fmt.Errorf("there is no place %s", text)
 	case !elsewhere:
-		return &discordSpot{far: f, who: who, channel: f.dm(who)}, nil
+		return &discordSpot{far: f, who: who, channel: f.server.OpenDM(who)}, nil
 	case thread != "":
 		return &discordSpot{far: f, who: who, channel: thread}, nil
 	}
 	return &discordSpot{far: f, who: who, channel: f.team}, nil
-}
-
-// dm is the direct chat of a person.
-func (f *farDiscord) dm(who fakediscord.User) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.dms[who.ID] == "" {
-		f.dms[who.ID] = f.server.OpenDM(who)
-	}
-	return f.dms[who.ID]
 }
 
 // discordSpot is where somebody writes in Discord.
