@@ -74,7 +74,7 @@ func at(method, path string, do func(*Server, *request) (any, error)) route {
 	return route{method, p, strings.HasPrefix(path, "/webhooks") || strings.HasPrefix(path, "/interactions"), do}
 }
 
-// routes lists what there is. It is built for each call, which a fake can afford.
+// routes lists what there is.
 func routes() []route {
 	return []route{
 		at("GET", "/gateway", (*Server).getGateway),
@@ -151,7 +151,7 @@ func (s *Server) pause(ctx context.Context, d time.Duration) {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, rt := range routes() {
+	for _, rt := range s.routes {
 		m := rt.pattern.FindStringSubmatch(req.Path)
 		if m == nil || rt.method != req.Method {
 			continue

@@ -24,6 +24,7 @@ type Server struct {
 	lastID   int64
 	ahead    time.Duration
 	world    world
+	routes   []route
 	gateway  gateway
 	limiter  limiter
 	record   record
@@ -113,7 +114,7 @@ func New(opts ...Option) *Server {
 	s := &Server{
 		opt:     options{token: Token, now: time.Now, content: true, heartbeat: 41250 * time.Millisecond},
 		closing: make(chan struct{}), changed: make(chan struct{}),
-		world:   newWorld(),
+		world: newWorld(), routes: routes(),
 		gateway: gateway{sessions: map[string]*session{}},
 		pending: map[string]*interaction{}, tokens: map[string]*interaction{},
 	}
