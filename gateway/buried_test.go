@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/agentcore/llm"
 	"parley/agentcore/tool"
@@ -57,6 +58,43 @@ func TestABuriedLiveMessageGoesOnAsAnother(t *testing.T) {
 	slices.Sort(keys)
 	if len(slices.Compact(keys)) != len(all) {
 		t.Errorf("messages share a key: %q", all)
+	}
+}
+
+// TestAnAnswerDoesNotWaitForEdits: where the platform takes no more edits for an hour
+// the answer is posted whole, as a new message, and takes the live one's place.
+func TestAnAnswerDoesNotWaitForEdits(t *testing.T) {
+	shown, refused := make(chan struct{}), make(chan struct{})
+	m := gatewaytest.NewModel(func(_ context.Context, _ *llm.Request, say func(llm.Event) bool) error {
+		say(llm.TextDelta{Text: "one "})
+		<-shown
+		say(llm.TextDelta{Text: "two "})
+		<-refused
+		say(llm.TextDelta{Text: "three"})
+		return nil
+	})
+	h := gatewaytest.New(t, m, gatewaytest.Options{Limits: chat.Limits{EditsPerMinute: 50}})
+	var once sync.Once
+	h.Platform.Fail(func(op string, _ chat.Outgoing) error {
+		if op != "edit" {
+			return nil
+		}
+		once.Do(func() { close(refused) })
+		return &chat.RateLimitError{RetryAfter: time.Hour, Edits: true}
+	})
+	var first sync.Once
+	h.Platform.After(func(op string, _ chat.Outgoing) error {
+		if op == "send" {
+			first.Do(func() { close(shown) })
+		}
+		return nil
+	})
+	h.Say(owner, "count")
+	ps := h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the answer alone", func(ps []gatewaytest.Post) bool {
+		return len(ps) == 1 && ps[0].Out.Text == "one two three"
+	})
+	if ps[0].Edits != 0 {
+		t.Errorf("the answer was edited in: %+v", ps[0])
 	}
 }
 

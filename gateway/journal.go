@@ -160,7 +160,7 @@ func (j *journal) End(ctx context.Context, e record.TurnEnd) error {
 // interruptedText is what stays visible of an interrupted answer. Where nothing
 // was visible nothing is posted: the reply to /stop, or the next answer, says it.
 func interruptedText(p picture, f frozen) string {
-	switch posted := len(f.parts) > 0; {
+	switch posted := len(f.parts)+len(f.buried) > 0; {
 	case !posted && (!f.drafted || p.text == ""):
 		return ""
 	case p.text == "":

@@ -9,25 +9,58 @@ import (
 	"parley/gateway/chat"
 )
 
-// heldFor is how long an account is held to its documented rate after a refusal.
-const heldFor = 10 * time.Minute
+const (
+	// heldFor is how long an account is held to its documented rate after a refusal.
+	heldFor = 10 * time.Minute
+	// patience is how long the edit that makes an answer of a live message may have to
+	// wait; an answer that would wait longer is posted as a new message.
+	patience = 5 * time.Second
+)
 
 // limiter paces the calls to one account. Every outbound message and edit passes
 // it. The time between two interim edits in a chat is always kept, and they give way
 // to everything else, which waits only when the platform has said so.
 //
-// The rate over all chats is what a platform promises everybody. Servers of one's
-// own and paid accounts take more, so it is not kept before the first refusal; from
+// The rates over all chats are what a platform promises everybody. Servers of one's
+// own and paid accounts take more, so they are not kept before the first refusal; from
 // then on, finals included, for heldFor. As long an interim edit also keeps its
 // distance from the final before it. It is safe for concurrent use.
 type limiter struct {
 	limits chat.Limits
 
 	mu      sync.Mutex
-	paused  time.Time // the whole account
-	held    time.Time // until when the account's rate is kept
-	account *rate.Limiter
+	account budget // of messages and edits over all chats
+	edits   budget // of edits over all chats, where they count apart
 	chats   map[chat.ChatID]*chatPace
+}
+
+// budget is a rate over all chats, as the platform promises it.
+type budget struct {
+	n      int // 0: unlimited
+	in     time.Duration
+	paused time.Time     // nothing at all before
+	held   time.Time     // until when the rate is kept
+	bucket *rate.Limiter // while it is
+}
+
+// refused begins to keep the rate, with nothing left of it: nor has the platform.
+func (b *budget) refused(now time.Time) {
+	if b.n == 0 {
+		return
+	}
+	if !now.Before(b.held) {
+		b.bucket = rate.NewLimiter(rate.Limit(float64(b.n)/b.in.Seconds()), b.n)
+		b.bucket.ReserveN(now, b.n)
+	}
+	b.held = now.Add(heldFor)
+}
+
+// kept is the rate that is to be kept now; nil for none.
+func (b *budget) kept(now time.Time) *rate.Limiter {
+	if now.Before(b.held) {
+		return b.bucket
+	}
+	return nil
 }
 
 // chatPace is what is known of one chat.
@@ -39,7 +72,10 @@ type chatPace struct {
 }
 
 func newLimiter(l chat.Limits) *limiter {
-	return &limiter{limits: l, chats: map[chat.ChatID]*chatPace{}}
+	return &limiter{
+		limits: l, chats: map[chat.ChatID]*chatPace{},
+		account: budget{n: l.AccountPerSecond, in: time.Second}, edits: budget{n: l.EditsPerMinute, in: time.Minute},
+	}
 }
 
 // enter and leave count the conversations of a chat, so that its state goes with
@@ -76,12 +112,12 @@ func (l *limiter) final(id chat.ChatID, now time.Time, placed *bool) time.Durati
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pace(id)
-	if w := max(p.paused.Sub(now), l.paused.Sub(now)); w > 0 {
+	if w := max(p.paused.Sub(now), l.account.paused.Sub(now)); w > 0 {
 		return w
 	}
-	if now.Before(l.held) {
+	if account := l.account.kept(now); account != nil {
 		if !*placed {
-			if w := l.account.ReserveN(now, 1).DelayFrom(now); w > 0 {
+			if w := account.ReserveN(now, 1).DelayFrom(now); w > 0 {
 				*placed = true
 				return w
 			}
@@ -100,16 +136,12 @@ func (l *limiter) interim(id chat.ChatID, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pace(id)
-	w := max(p.paused.Sub(now), l.paused.Sub(now), p.edited.Add(l.limits.EditInterval).Sub(now))
+	w := max(p.paused.Sub(now), l.account.paused.Sub(now), l.edits.paused.Sub(now), p.edited.Add(l.limits.EditInterval).Sub(now))
 	if w > 0 {
 		return w
 	}
-	var account *rate.Limiter
-	if now.Before(l.held) {
-		account = l.account
-	}
 	// Finals take their places in the same buckets first, so interim edits give way.
-	for _, b := range []*rate.Limiter{account, p.minute} {
+	for _, b := range []*rate.Limiter{l.account.kept(now), l.edits.kept(now), p.minute} {
 		if b == nil {
 			continue
 		}
@@ -123,20 +155,39 @@ func (l *limiter) interim(id chat.ChatID, now time.Time) time.Duration {
 	return 0
 }
 
+// ending takes n edits for the end of a live message. It is false, and nothing is
+// taken, if they would be due only after patience.
+func (l *limiter) ending(n int, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	edits := l.edits.kept(now)
+	if edits == nil || n == 0 {
+		return true
+	}
+	if l.edits.paused.Sub(now) > patience {
+		return false
+	}
+	r := edits.ReserveN(now, n)
+	if r.OK() && r.DelayFrom(now) <= patience {
+		return true
+	}
+	r.CancelAt(now)
+	return false
+}
+
 // pause obeys a platform's "retry after".
 func (l *limiter) pause(id chat.ChatID, e *chat.RateLimitError, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.limits.AccountPerSecond; n > 0 {
-		if !now.Before(l.held) {
-			l.account = rate.NewLimiter(rate.Limit(n), n)
-			l.account.ReserveN(now, n) // the platform has none left either
-		}
-		l.held = now.Add(heldFor)
-	}
 	until := now.Add(e.RetryAfter)
+	if e.Edits {
+		l.edits.refused(now)
+		l.edits.paused = until
+		return
+	}
+	l.account.refused(now)
 	if e.Account {
-		l.paused = until
+		l.account.paused = until
 		return
 	}
 	l.pace(id).paused = until

@@ -54,3 +54,46 @@ func TestLimiterHoldsTheAccountOnceRefused(t *testing.T) {
 		t.Errorf("an interim edit waits %s long after the last refusal", w)
 	}
 }
+
+// TestLimiterOfEdits: where edits are counted apart, a refusal holds edits alone. An
+// answer whose last edit would be due only after patience takes none, and interim
+// edits give way to those that wait.
+func TestLimiterOfEdits(t *testing.T) {
+	l := newLimiter(chat.Limits{EditInterval: time.Second, EditsPerMinute: 60})
+	now := time.Now()
+	if !l.ending(1000, now) {
+		t.Error("edits are counted before a refusal")
+	}
+	l.pause("b", &chat.RateLimitError{RetryAfter: time.Second, Edits: true}, now)
+	for i := range 100 {
+		if w := l.final("b", now, new(bool)); w != 0 {
+			t.Fatalf("new message %d waits %s for edits", i, w)
+		}
+	}
+	for i := range 5 {
+		if !l.ending(1, now) {
+			t.Errorf("edit %d is due in %d s and was not taken", i, i+1)
+		}
+	}
+	for range 3 {
+		if l.ending(1, now) {
+			t.Error("an edit was taken that is due in 6 s")
+		}
+	}
+	if l.ending(61, now.Add(9*time.Minute)) {
+		t.Error("more edits were taken than a minute has")
+	}
+	if w := l.interim("c", now.Add(time.Second)); w == 0 {
+		t.Error("an interim edit went before those that wait")
+	}
+	if w := l.interim("c", now.Add(7*time.Second)); w != 0 {
+		t.Errorf("an interim edit waits %s although there is room", w)
+	}
+	if !l.ending(1000, now.Add(heldFor)) {
+		t.Error("edits are counted long after the last refusal")
+	}
+	l.pause("b", &chat.RateLimitError{RetryAfter: time.Minute, Edits: true}, now.Add(20*time.Minute))
+	if l.ending(1, now.Add(20*time.Minute+50*time.Second)) {
+		t.Error("an edit was taken that the platform refuses for 10 s more")
+	}
+}

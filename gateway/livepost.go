@@ -76,7 +76,8 @@ func (p *poster) begin(t record.Turn, src *live, posted []record.Delivery) {
 }
 
 // freeze ends the live message and returns its parts: no interim call is under
-// way afterwards, and none follows.
+// way afterwards, and none follows. Where the platform takes no more edits for a while,
+// the answer goes below it in a new message, at once.
 func (p *poster) freeze() frozen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,6 +98,9 @@ func (p *poster) freeze() frozen {
 		p.calls.Wait()
 	}
 	p.live = nil
+	if !lp.held && !p.deps.limiter.ending(len(lp.parts), p.deps.now()) {
+		lp.bury()
+	}
 	return frozen{parts: lp.parts, buried: lp.buried, marked: lp.marked, round: lp.round, drafted: !lp.draft.since.IsZero()}
 }
 

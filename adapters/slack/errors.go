@@ -15,7 +15,8 @@ import (
 type effect int
 
 const (
-	repeated effect = iota // it can be made again: edits, reactions
+	repeated effect = iota // it can be made again: reactions, reading
+	changes                // so can this, and it counts among edits
 	creates                // a second time makes a second message (DEL-004)
 )
 
@@ -61,9 +62,9 @@ func deliveryError(err error, e effect) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &limited):
-		return &chat.RateLimitError{RetryAfter: limited.RetryAfter}
+		return &chat.RateLimitError{RetryAfter: limited.RetryAfter, Edits: e == changes}
 	case slices.Contains(rateLimited, w):
-		return &chat.RateLimitError{RetryAfter: defaultRetry}
+		return &chat.RateLimitError{RetryAfter: defaultRetry, Edits: e == changes}
 	case slices.Contains(gone, w):
 		return fmt.Errorf("%w: slack: %s", chat.ErrGone, w)
 	case slices.Contains(refusedTokens, w), w == "missing_scope":

@@ -27,14 +27,14 @@ const (
 	historyPages  = 10
 	defaultRetry  = 5 * time.Second // where Slack does not say how long to wait
 	editInterval  = 1500 * time.Millisecond
-	updatesPerSec = 1 // chat.update is Tier 3: 50 a minute over all chats
+	editsPerMin   = 50 // chat.update is Tier 3; chat.postMessage counts by channel
 )
 
 var limits = chat.Limits{
 	Text:             textLimit,
 	Measure:          measure,
 	EditInterval:     editInterval,
-	AccountPerSecond: updatesPerSec,
+	EditsPerMinute:   editsPerMin,
 	ButtonsPerRow:    5,
 	Buttons:          100,
 	FileIn:           fileIn,

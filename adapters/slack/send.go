@@ -172,7 +172,7 @@ func (a *Adapter) update(ctx context.Context, to chat.Address, id chat.MessageID
 		}
 		err = do()
 	}
-	return deliveryError(err, repeated)
+	return deliveryError(err, changes)
 }
 
 // Delete implements chat.Deleter.
@@ -187,9 +187,9 @@ func (a *Adapter) Delete(ctx context.Context, to chat.Address, id chat.MessageID
 		if says(err, "file_not_found", "file_deleted") {
 			return nil
 		}
-		return deliveryError(err, repeated)
+		return deliveryError(err, changes)
 	}
-	if a.streams.forget(to, id) {
+	if a.streams.get(to, id) != nil {
 		if err := a.stopStream(ctx, to, id); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (a *Adapter) Delete(ctx context.Context, to chat.Address, id chat.MessageID
 	if says(err, "message_not_found") {
 		return nil
 	}
-	return deliveryError(err, repeated)
+	return deliveryError(err, changes)
 }
 
 // content is a message in the two forms in which it can be sent.

@@ -183,7 +183,7 @@ func (a *Adapter) streamFailed(to chat.Address, id chat.MessageID, s *stream, er
 	known := deliveryError(err, creates)
 	switch {
 	case errors.As(known, &limited):
-		return known, true
+		return deliveryError(err, changes), true
 	case errors.Is(known, chat.ErrGone):
 		a.streams.forget(to, id)
 		return known, true
@@ -195,7 +195,7 @@ func (a *Adapter) streamFailed(to chat.Address, id chat.MessageID, s *stream, er
 		return nil, false
 	}
 	s.broken = true
-	return deliveryError(err, repeated), true
+	return deliveryError(err, changes), true
 }
 
 // stopStream ends a stream as it is; one that has ended is fine.
@@ -205,5 +205,5 @@ func (a *Adapter) stopStream(ctx context.Context, to chat.Address, id chat.Messa
 		a.streams.forget(to, id)
 		return nil
 	}
-	return deliveryError(err, repeated)
+	return deliveryError(err, changes)
 }

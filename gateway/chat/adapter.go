@@ -195,6 +195,9 @@ type Limits struct {
 	// AccountPerSecond is how many messages and edits over all chats the platform
 	// promises to take. Some servers take more, so it is kept once one has refused.
 	AccountPerSecond int
+	// EditsPerMinute is the same of edits alone, where the platform counts them apart
+	// and takes more new messages than edits.
+	EditsPerMinute int
 	// ButtonsPerRow and Buttons bound a keyboard.
 	ButtonsPerRow, Buttons int
 	// FileIn and FileOut are bytes.

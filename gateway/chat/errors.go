@@ -18,8 +18,9 @@ var ErrAmbiguous = errors.New("chat: the outcome of the delivery is unknown")
 // passed; nothing was sent.
 type RateLimitError struct {
 	RetryAfter time.Duration
-	// Account says that the limit is the whole account's, not this chat's.
-	Account bool
+	// Account says that the limit is the whole account's, not this chat's; Edits that it
+	// is of edits and removals in all chats, and that new messages are taken.
+	Account, Edits bool
 }
 
 func (e *RateLimitError) Error() string {
