@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 
 	"parley/config/secret"
 )
@@ -32,6 +33,17 @@ func newAccess(token secret.String) access {
 		name:  "parley_" + hex.EncodeToString(derive("parley web cookie name")[:4]),
 		value: hex.EncodeToString(derive("parley web cookie")),
 	}
+}
+
+// wrongToken is what the sign-in page says of a token that does not fit.
+const wrongToken = `<p class="note" role="alert">That token is not valid here. Take the URL from the newest start of parley.</p>`
+
+// pasted is the token in what a person gave for it: the token, or the whole URL.
+func pasted(s string) string {
+	if _, after, ok := strings.Cut(s, "token="); ok {
+		s, _, _ = strings.Cut(after, "&")
+	}
+	return strings.TrimSpace(s)
 }
 
 // redeem says whether a token is the printed one.

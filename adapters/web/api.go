@@ -45,16 +45,18 @@ func (a *Adapter) Routes() map[string]http.Handler {
 
 // index is the page, the way in, or the words that say where the way in is.
 func (a *Adapter) index(w http.ResponseWriter, r *http.Request) {
-	if token := r.URL.Query().Get("token"); token != "" && a.access.redeem(strings.TrimSpace(token)) {
+	token := pasted(r.URL.Query().Get("token"))
+	switch {
+	case token != "" && a.access.redeem(token):
 		a.access.grant(w, r)
 		http.Redirect(w, r, "/", http.StatusSeeOther)
-		return
+	case a.access.granted(r):
+		a.page.document(w, "index.html", http.StatusOK, "BUILD", a.page.build)
+	case token != "":
+		a.page.document(w, "login.html", http.StatusUnauthorized, "NOTE", wrongToken)
+	default:
+		a.page.document(w, "login.html", http.StatusUnauthorized, "NOTE", "")
 	}
-	if !a.access.granted(r) {
-		a.page.document(w, "login.html", http.StatusUnauthorized)
-		return
-	}
-	a.page.document(w, "index.html", http.StatusOK)
 }
 
 // members lets in requests with the cookie and turns errors into answers.

@@ -68,11 +68,11 @@ func (p *page) asset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(f.content)
 }
 
-// document serves one of the HTML files.
-func (p *page) document(w http.ResponseWriter, name string, status int) {
+// document serves one of the HTML files with words in the place of others.
+func (p *page) document(w http.ResponseWriter, name string, status int, oldNew ...string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(strings.ReplaceAll(string(p.files[name].content), "BUILD", p.build)))
+	_, _ = strings.NewReplacer(oldNew...).WriteString(w, string(p.files[name].content))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"slices"
 	"strings"
@@ -33,9 +34,17 @@ func TestSignIn(t *testing.T) {
 	if code, _ := s.post("/api/messages", message{"00000001", "hi"}); code != 401 || s.timeline.count() != 0 {
 		t.Errorf("a message without a cookie: %d", code)
 	}
-	if res, _ := s.do("GET", "/?token=guess", ""); res.StatusCode != 401 || len(res.Cookies()) != 0 {
-		t.Errorf("a wrong token: %d", res.StatusCode)
+	if strings.Contains(body, "not valid here") {
+		t.Error("a token that nobody gave is called wrong")
 	}
+	if res, body := s.do("GET", "/?token=guess", ""); res.StatusCode != 401 || len(res.Cookies()) != 0 || !strings.Contains(body, "not valid here") {
+		t.Errorf("a wrong token: %d %s", res.StatusCode, body)
+	}
+	whole := url.Values{"token": {" " + s.url + "/" + s.adapter.StartPath() + "\n"}}
+	if res, _ := s.do("GET", "/?"+whole.Encode(), ""); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" {
+		t.Errorf("the whole URL pasted for the token: %d", res.StatusCode)
+	}
+	s.client.Jar, _ = cookiejar.New(nil)
 	res, _ = s.do("GET", "/"+s.adapter.StartPath(), "")
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" {
 		t.Errorf("the printed URL: %d to %q", res.StatusCode, res.Header.Get("Location"))
