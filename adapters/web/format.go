@@ -135,7 +135,7 @@ func (strict) code(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast
 		language = html.EscapeString(string(f.Language(src)))
 	}
 	_, _ = w.WriteString(`<figure class="code" dir="ltr"><figcaption><span>` + language +
-		`</span><button type="button" class="copy-code">Copy</button></figcaption><pre tabindex="0"><code>`)
+		`</span><button type="button" class="copy-code">Copy<span class="hidden"> the code</span></button></figcaption><pre tabindex="0"><code>`)
 	_, _ = w.WriteString(html.EscapeString(string(n.Lines().Value(src))))
 	_, _ = w.WriteString("</code></pre></figure>\n")
 	return ast.WalkSkipChildren, nil

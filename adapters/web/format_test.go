@@ -33,8 +33,8 @@ func TestRender(t *testing.T) {
 		{"picture", "![cat](https://x.example/c.png)", link("https://x.example/c.png", "🖼 cat")},
 		{"picture without words", "![](https://x.example/c.png)", link("https://x.example/c.png", "🖼 https://x.example/c.png")},
 		{"bad picture", "![cat](javascript:x)", "<p dir=\"auto\">🖼 cat</p>\n"},
-		{"code", "```go\"><img\na < b\n```", `<figure class="code" dir="ltr"><figcaption><span>go&#34;&gt;&lt;img</span><button type="button" class="copy-code">Copy</button></figcaption><pre tabindex="0"><code>a &lt; b` + "\n</code></pre></figure>\n"},
-		{"code that is not closed yet", "```\na", `<figure class="code" dir="ltr"><figcaption><span></span><button type="button" class="copy-code">Copy</button></figcaption><pre tabindex="0"><code>a` + "\n</code></pre></figure>\n"},
+		{"code", "```go\"><img\na < b\n```", `<figure class="code" dir="ltr"><figcaption><span>go&#34;&gt;&lt;img</span><button type="button" class="copy-code">Copy<span class="hidden"> the code</span></button></figcaption><pre tabindex="0"><code>a &lt; b` + "\n</code></pre></figure>\n"},
+		{"code that is not closed yet", "```\na", `<figure class="code" dir="ltr"><figcaption><span></span><button type="button" class="copy-code">Copy<span class="hidden"> the code</span></button></figcaption><pre tabindex="0"><code>a` + "\n</code></pre></figure>\n"},
 		{"table", "|a|\n|-|\n|b|", "<div class=\"table\" tabindex=\"0\"><table>\n<thead>\n<tr>\n<th dir=\"auto\">a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td dir=\"auto\">b</td>\n</tr>\n</tbody>\n</table></div>\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -36,6 +36,8 @@ func TestPage(t *testing.T) {
 		"sessions":                      testSessions,
 		"long messages":                 testLong,
 		"the newest text stays in view": testFollow,
+		"what a screen reader says":     testSpoken,
+		"the end of growing text":       testCaret,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, newTimeline(t), "127.0.0.1:0")
@@ -273,7 +275,9 @@ func testPhone(t *testing.T, s *site, b *tab) {
 	b.click("#open-sidebar")
 	b.wait(`getComputedStyle(document.querySelector('#sidebar')).visibility === 'visible' && document.querySelector('#sidebar').getBoundingClientRect().left === 0`)
 	b.picture("phone-drawer")
+	b.is(`document.activeElement.id === 'new-session' && document.querySelector('#chat').inert`)
 	b.key(kb.Escape, 0)
+	b.is(`document.activeElement.id === 'open-sidebar' && !document.querySelector('#chat').inert`)
 	b.wait(`getComputedStyle(document.querySelector('#sidebar')).visibility === 'hidden'`)
 }
 
@@ -394,4 +398,51 @@ func testFollow(t *testing.T, s *site, b *tab) {
 	b.is(`document.querySelector('#scroll').scrollTop === 100`)
 	b.click("#latest")
 	b.wait(atEnd)
+	if err := s.adapter.Typing(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(`!document.querySelector('#typing').hidden && ` + atEnd)
+	b.run(chromedp.Focus(chromedp.CSS("#input")))
+	b.key(kb.PageUp, 0)
+	b.wait(`!document.querySelector('#latest').hidden`)
+	b.is(`document.activeElement.id === 'input'`)
+	b.key(kb.PageDown, 0)
+	b.wait(atEnd)
+}
+
+// A screen reader hears words, not marks, who said them, and what can be chosen.
+func testSpoken(t *testing.T, s *site, b *tab) {
+	b.say("Run it")
+	s.received()
+	s.send(chat.Outgoing{
+		Key: "card", Text: "Run **this**?\n\n```sh\nls\n```",
+		Buttons: [][]chat.Button{{{Label: "Allow", Data: "yes"}}, {{Label: "Deny", Data: "no"}}},
+	})
+	b.wait(`document.querySelector('#announcer').textContent !== ''`)
+	if got := eval[string](b, `document.querySelector('#announcer').textContent`); got != "parley: Run this?\nls Choices: Allow, Deny" {
+		t.Errorf("it says %q", got)
+	}
+	if got := eval[string](b, `[...document.querySelectorAll('.entry')].map((n) => n.firstChild.textContent).join('')`); got != "You: parley: " {
+		t.Errorf("the speakers are %q", got)
+	}
+	b.is(`document.querySelector('.copy').textContent === 'Copy the message' && document.querySelector('.copy-code').textContent === 'Copy the code'`)
+}
+
+// The mark of the place where text grows stands behind the last word, and goes with the
+// end of the answer.
+func testCaret(t *testing.T, s *site, b *tab) {
+	id := s.send(chat.Outgoing{Key: "a", Live: true})
+	for _, tc := range []struct{ text, last string }{
+		{"Some text", "Some text"}, {"- one\n- two", "two"}, {"1. one\n\n2. two\n\n   - deep", "deep"}, {"1. loose\n\n2. list", "list"}, {"> said", "said"},
+	} {
+		s.edit(id, chat.Outgoing{Key: "a", Live: true, Text: tc.text})
+		b.wait(`[...document.querySelectorAll('.caret')].map((n) => n.textContent.trim()).join() === ` + quote(tc.last))
+	}
+	s.edit(id, chat.Outgoing{Key: "a", Live: true, Text: "Code:\n\n```\nx"})
+	b.wait(`document.querySelector('.body pre') && !document.querySelector('.caret')`)
+	s.edit(id, chat.Outgoing{Key: "a", Live: true, Text: "The end"})
+	b.wait(`document.querySelector('.caret')`)
+	s.edit(id, chat.Outgoing{Key: "a", Text: "The end"})
+	b.wait(`!document.querySelector('.live')`)
+	b.is(`!document.querySelector('.caret')`)
 }

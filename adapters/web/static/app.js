@@ -42,7 +42,7 @@ const stream = new Stream({
     const finished = transcript.apply(data);
     for (const n of data.notices ?? []) if (n.text) toast(n.text);
     if (data.order || finished.length) sessions.refresh();
-    if (finished.length === 1) announce(finished[0]);
+    if (finished.length === 1) $('announcer').textContent = transcript.read(finished[0]);
     busy();
   },
 });
@@ -86,20 +86,18 @@ function busy() {
   if (left > 0) typingTimer = setTimeout(busy, left + 20);
   $('typing').hidden = left <= 0 || transcript.live;
   $('stop').hidden = left <= 0 && !transcript.live;
-}
-
-function announce(entry) {
-  const text = (entry.text ?? '').slice(0, 400);
-  $('announcer').textContent = `parley: ${text}`;
+  transcript.follow();
 }
 
 document.addEventListener('keydown', (e) => {
-  if (e.key !== 'Escape' || e.isComposing) return;
-  if (composer.close() || sessions.drawer(false)) {
-    composer.focus();
-  } else if (!$('stop').hidden) {
-    stop();
+  if (e.isComposing) return;
+  if (e.target === $('input') && (e.key === 'PageUp' || e.key === 'PageDown')) {
+    e.preventDefault(); // reading needs no way out of the message box
+    $('scroll').scrollBy({ top: (e.key === 'PageUp' ? -0.9 : 0.9) * $('scroll').clientHeight });
   }
+  if (e.key !== 'Escape') return;
+  if (composer.close()) composer.focus();
+  else if (!sessions.drawer(false) && !$('stop').hidden) stop();
 });
 
 stream.open();

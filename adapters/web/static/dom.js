@@ -69,15 +69,16 @@ function update(have, want) {
   }
 }
 
+/** copy puts text on the clipboard and says so on the button, whose first text is "Copy". */
 export async function copy(text, button) {
-  const label = button.textContent;
+  const label = button.firstChild;
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = 'Copied';
+    label.data = 'Copied';
   } catch {
-    button.textContent = 'Not allowed';
+    label.data = 'Not allowed';
   }
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => { label.data = 'Copy'; }, 1500);
 }
 
 export function toast(text, kind = '') {

@@ -10,7 +10,7 @@ export class Sessions {
   /** open(id) resumes a session, create() begins one. */
   constructor({ open, create }) {
     this.#open = open;
-    $('new-session').addEventListener('click', () => { create(); this.drawer(false); });
+    $('new-session').addEventListener('click', () => { this.drawer(false); create(); });
     $('open-sidebar').addEventListener('click', () => this.drawer(true));
     $('close-sidebar').addEventListener('click', () => this.drawer(false));
     $('scrim').addEventListener('click', () => this.drawer(false));
@@ -29,8 +29,10 @@ export class Sessions {
     const was = document.body.classList.contains('drawer');
     document.body.classList.toggle('drawer', open);
     $('scrim').hidden = !open;
+    $('chat').inert = open;
     $('open-sidebar').ariaExpanded = String(open);
     if (open) $('new-session').focus();
+    else if (was) $('open-sidebar').focus();
     return was;
   }
 
@@ -49,7 +51,7 @@ export class Sessions {
     document.title = current?.title ? `${current.title} · parley` : 'parley';
     $('sessions').replaceChildren(...list.map((s) => el('li', {}, el('button', {
       type: 'button', 'aria-current': String(s.current),
-      onclick: () => { if (!s.current) this.#open(s.id); this.drawer(false); },
+      onclick: () => { this.drawer(false); if (!s.current) this.#open(s.id); },
     }, el('b', { dir: 'auto' }, s.title || 'New session'), el('small', {}, `${ago(s.at)} · ${s.messages} ${s.messages === 1 ? 'message' : 'messages'}`)))));
   }
 }

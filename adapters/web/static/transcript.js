@@ -25,7 +25,7 @@ export class Transcript {
     });
     this.#scroll.addEventListener('scroll', () => this.#mark(), { passive: true });
     $('latest').addEventListener('click', () => this.toEnd('smooth'));
-    new ResizeObserver(() => { if (this.#follows) this.toEnd(); }).observe(this.#scroll);
+    new ResizeObserver(() => this.follow()).observe(this.#scroll);
   }
 
   #follows = true;
@@ -47,8 +47,7 @@ export class Transcript {
     }
     if (order) this.#arrange(order);
     $('empty').hidden = this.#nodes.size + this.#pending.size > 0;
-    if (this.#follows) this.toEnd();
-    this.#mark();
+    this.follow();
     return finished;
   }
 
@@ -72,6 +71,19 @@ export class Transcript {
     } else {
       status.textContent = { pending: 'Sending…', waiting: `Not stored yet, trying again. ${error ?? ''}`, sent: '' }[state];
     }
+  }
+
+  /** read is what a screen reader says of an entry: its beginning, and what can be chosen. */
+  read({ id, buttons = [] }) {
+    const said = wordsOf(this.#nodes.get(id)?.querySelector('.body')).slice(0, 400);
+    const choices = buttons.flat().map((b) => b.label).join(', ');
+    return `parley: ${said}${choices && ` Choices: ${choices}`}`;
+  }
+
+  /** follow keeps the end in view unless the reader has left it. */
+  follow() {
+    if (this.#follows) this.toEnd();
+    this.#mark();
   }
 
   toEnd(behavior = 'instant') {
@@ -129,6 +141,7 @@ export class Transcript {
     const resume = /^\/resume (\S+)$/.exec(text);
     if (resume) shown = `/resume ${this.#nameOf(resume[1]) ?? resume[1]}`;
     node.append(
+      speaker('You'),
       el('div', { className: 'bubble', dir: 'auto' }, shown),
       el('div', { className: 'meta' }, el('span', { className: 'status', role: 'status' }), el('time')),
     );
@@ -139,21 +152,22 @@ export class Transcript {
     const body = el('div', { className: 'body' });
     const steps = el('details', { className: 'steps', hidden: true }, el('summary'), el('ul'));
     const buttons = el('div', { className: 'buttons', role: 'group', ariaLabel: 'Choices', hidden: true });
-    const copyAll = el('button', { type: 'button', className: 'quiet copy' }, 'Copy');
-    const node = el('li', { className: 'entry bot' }, steps, body, buttons,
+    const copyAll = el('button', { type: 'button', className: 'quiet copy' }, 'Copy', el('span', { className: 'hidden' }, ' the message'));
+    const node = el('li', { className: 'entry bot' }, speaker('parley'), steps, body, buttons,
       el('div', { className: 'meta' }, copyAll, el('time')));
     copyAll.addEventListener('click', () => copy(this.#entries.get(node.dataset.id)?.text ?? body.innerText, copyAll));
     return node;
   }
 
   #fill(node, entry) {
-    const [steps, body, buttons] = node.children;
+    const [, steps, body, buttons] = node.children;
     const wasLive = node.classList.contains('live');
     node.classList.toggle('live', Boolean(entry.live));
     node.classList.toggle('waiting', Boolean(entry.live && !entry.html));
     node.classList.toggle('card', Boolean(entry.buttons?.length));
     body.ariaBusy = String(Boolean(entry.live));
     morph(body, entry.html ?? '');
+    if (entry.live) growing(body)?.classList.add('caret');
     this.#steps(steps, entry, wasLive);
     this.#buttons(buttons, entry);
   }
@@ -182,6 +196,23 @@ export class Transcript {
       type: 'button', className: b.style ?? '', dir: 'auto', onclick: () => this.#press(entry.id, b.data, group),
     }, b.label)))));
   }
+}
+
+/** speaker says to those who do not see the sides of the page whose words follow. */
+function speaker(name) { return el('span', { className: 'hidden' }, `${name}: `); }
+
+/** wordsOf is the text of a body without the captions of its code. */
+function wordsOf(body) {
+  const all = body?.cloneNode(true);
+  for (const caption of all?.querySelectorAll('figcaption') ?? []) caption.remove();
+  return all?.textContent.trim() ?? '';
+}
+
+/** growing is the innermost block at the end of a body, where text is added. */
+function growing(body) {
+  let at = body;
+  while (at.lastElementChild?.matches('p, h1, h2, h3, h4, h5, h6, ul, ol, li, blockquote')) at = at.lastElementChild;
+  return at.matches('p, h1, h2, h3, h4, h5, h6, li') ? at : null;
 }
 
 function clock(at) {
