@@ -194,6 +194,15 @@ type benchTally struct {
 	repeated int
 }
 
+// cleared waits until nothing is visible any more but complete answers.
+func (c *benchCrowd) cleared(messages []*benchMessage) time.Duration {
+	began := time.Now()
+	for c.tally(messages).others > 0 && time.Since(began) < benchLimit {
+		<-time.After(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
 func (c *benchCrowd) tally(messages []*benchMessage) benchTally {
 	var sum benchTally
 	complete := map[string]int{}

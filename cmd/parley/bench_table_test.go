@@ -48,7 +48,8 @@ func (b *benchTable) String() string {
 		row("the same: lost, doubled", "0, 0", counts(b.all))
 	}
 	row("with the platform's limits enforced: lost, doubled", "0, 0", counts(b.limited)+
-		fmt.Sprintf(" (in %s; %d calls, %d of them refused)", b.limited.reading.took.Round(100*time.Millisecond), b.limited.calls, b.refused))
+		fmt.Sprintf(" (in %s; %d calls, %d of them refused; nothing else visible %s later)", b.limited.reading.took.Round(100*time.Millisecond), b.limited.calls, b.refused,
+			b.limited.cleared.Round(100*time.Millisecond)))
 	_ = w.Flush()
 	return out.String()
 }

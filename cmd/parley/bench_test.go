@@ -102,6 +102,9 @@ type benchResult struct {
 	reading  benchReading
 	tally    benchTally
 	calls    int // to the platform
+	// cleared is how long after the last answer the last message was gone that an answer
+	// had taken the place of.
+	cleared time.Duration
 }
 
 // measured waits until the program takes in events and puts the load on it: people
@@ -123,7 +126,9 @@ func (c *benchCrowd) load(t *testing.T, p *benchProcess, postgres int, run bench
 	meter := measure(p.cmd.Process.Pid, postgres)
 	r := benchResult{messages: c.talk(t, run)}
 	r.reading = meter.read()
-	r.tally, r.calls = c.tally(r.messages), c.far.counts().calls-before
+	r.calls = c.far.counts().calls - before
+	r.cleared = c.cleared(r.messages)
+	r.tally = c.tally(r.messages)
 	if r.tally != (benchTally{}) {
 		t.Errorf("of %d messages: %+v", len(r.messages), r.tally)
 	}
