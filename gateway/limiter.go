@@ -131,12 +131,17 @@ func (l *limiter) final(id chat.ChatID, now time.Time, placed *bool) time.Durati
 	return 0
 }
 
-// interim returns how long an interim edit has to wait; at 0 it is counted.
-func (l *limiter) interim(id chat.ChatID, now time.Time) time.Duration {
+// interim returns how long an interim edit has to wait; at 0 it is counted. The first
+// one of a turn begins the live message, and keeps a distance only while the account is
+// held.
+func (l *limiter) interim(id chat.ChatID, now time.Time, first bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.pace(id)
-	w := max(p.paused.Sub(now), l.account.paused.Sub(now), l.edits.paused.Sub(now), p.edited.Add(l.limits.EditInterval).Sub(now))
+	w := max(p.paused.Sub(now), l.account.paused.Sub(now), l.edits.paused.Sub(now))
+	if !first || l.account.kept(now) != nil {
+		w = max(w, p.edited.Add(l.limits.EditInterval).Sub(now))
+	}
 	if w > 0 {
 		return w
 	}

@@ -19,17 +19,26 @@ func TestLimiterHoldsTheAccountOnceRefused(t *testing.T) {
 	}
 	for range 100 {
 		for i := range 5 {
-			if w := l.interim(chatOf(i), now); w != 0 {
+			if w := l.interim(chatOf(i), now, false); w != 0 {
 				t.Fatalf("an account that was never refused waits %s", w)
 			}
 		}
 		now = now.Add(time.Second)
 	}
 
+	if w := l.interim("a", now, false); w != 0 {
+		t.Errorf("an interim edit waits %s", w)
+	}
+	if w := l.interim("a", now, false); w != time.Second {
+		t.Errorf("the next one waits %s, not 1s", w)
+	}
+	if w := l.interim("a", now, true); w != 0 {
+		t.Errorf("the first text of the next answer waits %s for the distance between two edits", w)
+	}
 	if w := l.final("e", now.Add(time.Second), new(bool)); w != 0 {
 		t.Errorf("a final waits %s", w)
 	}
-	if w := l.interim("e", now.Add(time.Second)); w != 0 {
+	if w := l.interim("e", now.Add(time.Second), false); w != 0 {
 		t.Errorf("the first text of the next answer waits %s for the distance between two edits", w)
 	}
 
@@ -47,10 +56,16 @@ func TestLimiterHoldsTheAccountOnceRefused(t *testing.T) {
 			t.Errorf("final %d waits %s more when its time has come", i, w)
 		}
 	}
-	if w := l.interim("c", now); w == 0 {
+	if w := l.interim("c", now, false); w == 0 {
 		t.Error("an interim edit went before finals that wait")
 	}
-	if w := l.interim("c", now.Add(heldFor)); w != 0 {
+	if w := l.interim("d", now.Add(2*time.Second), false); w != 0 {
+		t.Errorf("an interim edit waits %s although there is room", w)
+	}
+	if w := l.interim("d", now.Add(2500*time.Millisecond), true); w != 500*time.Millisecond {
+		t.Errorf("the first text of the next answer waits %s while the account is held, not 0.5s", w)
+	}
+	if w := l.interim("c", now.Add(heldFor), false); w != 0 {
 		t.Errorf("an interim edit waits %s long after the last refusal", w)
 	}
 }
@@ -83,10 +98,10 @@ func TestLimiterOfEdits(t *testing.T) {
 	if l.ending(61, now.Add(9*time.Minute)) {
 		t.Error("more edits were taken than a minute has")
 	}
-	if w := l.interim("c", now.Add(time.Second)); w == 0 {
+	if w := l.interim("c", now.Add(time.Second), false); w == 0 {
 		t.Error("an interim edit went before those that wait")
 	}
-	if w := l.interim("c", now.Add(7*time.Second)); w != 0 {
+	if w := l.interim("c", now.Add(7*time.Second), false); w != 0 {
 		t.Errorf("an interim edit waits %s although there is room", w)
 	}
 	if !l.ending(1000, now.Add(heldFor)) {

@@ -163,7 +163,7 @@ func (p *poster) showLive(ctx context.Context, now time.Time) time.Duration {
 	// than edits may.
 	w := lp.after.Sub(now)
 	if w <= 0 {
-		w = p.deps.limiter.interim(lp.turn.Address.Chat, now)
+		w = p.deps.limiter.interim(lp.turn.Address.Chat, now, len(lp.parts) == 0 && lp.draft.since.IsZero())
 	}
 	if w > 0 {
 		lp.src.rest()
