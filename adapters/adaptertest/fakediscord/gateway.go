@@ -110,6 +110,7 @@ func (s *Server) each(intent int, f func(*session)) {
 type conn struct {
 	ws       *websocket.Conn
 	compress bool
+	deflate  *zlib.Writer // the writer's own
 	mu       sync.Mutex
 	out      []payload
 	frozen   bool
@@ -187,11 +188,15 @@ func (c *conn) writeOne(p payload) error {
 		return c.ws.WriteMessage(websocket.TextMessage, b)
 	}
 	var z bytes.Buffer
-	w := zlib.NewWriter(&z)
-	if _, err := w.Write(b); err != nil {
+	if c.deflate == nil {
+		c.deflate = zlib.NewWriter(&z)
+	} else {
+		c.deflate.Reset(&z)
+	}
+	if _, err := c.deflate.Write(b); err != nil {
 		return err
 	}
-	if err := w.Close(); err != nil {
+	if err := c.deflate.Close(); err != nil {
 		return err
 	}
 	return c.ws.WriteMessage(websocket.BinaryMessage, z.Bytes())
