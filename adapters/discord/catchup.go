@@ -152,7 +152,7 @@ func (in *intake) fetchAll(ctx context.Context, channels []channel) {
 		if in.caught != nil {
 			in.caught[m.ID] = true
 		}
-		if err := in.take(ctx, "MESSAGE_CREATE", m); err != nil {
+		if err := in.take(ctx, "MESSAGE_CREATE", m, false); err != nil {
 			in.a.log.Warn("a message that was missed cannot be read", zap.Error(err))
 		}
 	}

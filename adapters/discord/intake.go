@@ -245,11 +245,12 @@ func (in *intake) message(ctx context.Context, kind string, raw json.RawMessage)
 		delete(in.caught, m.ID)
 		return nil
 	}
-	return in.take(ctx, kind, m)
+	return in.take(ctx, kind, m, true)
 }
 
 // take decodes a message's event, which may need to ask where it was, and stores it.
-func (in *intake) take(ctx context.Context, kind string, m message) error {
+// live says that it comes as it happens, so that nobody has reacted to it before.
+func (in *intake) take(ctx context.Context, kind string, m message, live bool) error {
 	c, err := in.where(ctx, m.Channel, m.Guild)
 	if err != nil {
 		return err
@@ -258,6 +259,9 @@ func (in *intake) take(ctx context.Context, kind string, m message) error {
 	switch kind {
 	case "MESSAGE_CREATE":
 		ev = in.a.message(c, m)
+		if live {
+			in.a.recent.mark(m.ID, "", true)
+		}
 	case "MESSAGE_UPDATE":
 		ev = in.a.edit(c, m)
 	default:

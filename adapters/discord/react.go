@@ -12,7 +12,8 @@ import (
 var reactions = map[chat.Reaction]string{chat.ReactSeen: "👀", chat.ReactWorking: "⏳", chat.ReactDone: "✅", chat.ReactFailed: "❌"}
 
 // React implements chat.Reactor. A bot may set many reactions, so what it has set of
-// its own is taken back first.
+// its own is taken back first; Discord is asked what that is only where an earlier
+// process may have done it.
 func (a *Adapter) React(ctx context.Context, to chat.Address, id chat.MessageID, r chat.Reaction) error {
 	where, message, ok := split(to, id)
 	if !ok {
@@ -20,15 +21,21 @@ func (a *Adapter) React(ctx context.Context, to chat.Address, id chat.MessageID,
 	}
 	path := "/channels/" + where + "/messages/" + message
 	want := reactions[r]
-	set, err := a.mine(ctx, path)
+	var err error
+	s, _ := a.recent.get(message)
+	set := []string{s.mark}
+	if !s.marked {
+		set, err = a.mine(ctx, path)
+	}
 	for _, emoji := range set {
-		if err == nil && emoji != want {
+		if err == nil && emoji != "" && emoji != want {
 			_, err = call[none](ctx, a.api, http.MethodDelete, path+"/reactions/"+url.PathEscape(emoji)+"/@me", nil)
 		}
 	}
 	if err == nil && want != "" {
 		_, err = call[none](ctx, a.api, http.MethodPut, path+"/reactions/"+url.PathEscape(want)+"/@me", nil)
 	}
+	a.recent.mark(message, want, err == nil)
 	if coded(err, codeNoPermission, codeNoEntry, codeUnknownMessage, codeUnknownReact, codeBlockedReacts) {
 		return nil // some channels allow none: that is nobody's error
 	}

@@ -11,6 +11,9 @@ import (
 type seen struct {
 	from    chat.User
 	address chat.Address
+	// mark is the reaction that the bot has set on it, if marked says that it is known.
+	mark   string
+	marked bool
 }
 
 // recentLimit is how many messages are remembered.
@@ -40,6 +43,17 @@ func (r *recent) put(id string, s seen) {
 		}
 	}
 	r.byID[id] = s
+}
+
+// mark remembers which reaction of the bot's is on a message, "" for none; known is
+// false where that cannot be told.
+func (r *recent) mark(id, emoji string, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.byID[id]; ok {
+		s.mark, s.marked = emoji, known
+		r.byID[id] = s
+	}
 }
 
 func (r *recent) get(id string) (seen, bool) {

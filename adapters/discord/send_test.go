@@ -270,6 +270,16 @@ func TestOrnaments(t *testing.T) {
 			t.Errorf("%s: %q", re, got.Reactions)
 		}
 	}
+	if n := len(g.Calls("GET", "/messages/")); n != 0 {
+		t.Errorf("Discord was asked %d times what the bot itself knows", n)
+	}
+	a.recent = recent{} // another process
+	if err := a.React(t.Context(), m.Address, m.Message, chat.ReactFailed); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := g.Message(g.room, id); !slices.Equal(got.Reactions, []string{reactions[chat.ReactFailed]}) {
+		t.Errorf("after a restart: %q", got.Reactions)
+	}
 	path := filepath.Join(t.TempDir(), "f.txt")
 	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
 		t.Fatal(err)
