@@ -44,6 +44,7 @@ func (a *app) demo(ctx context.Context) error {
 Its data is in %s; delete that to begin anew. Stop it with Ctrl-C.
 
 Open in your browser:  %s
+Write help there, and the demo model tells what it can show.
 
 `, where, p.pageURL())
 	})

@@ -169,8 +169,12 @@ func (d *dialogue) done() string {
 	return "Until now I called " + strings.Join(names, ", ") + "."
 }
 
+// frame is what parley puts around the words of others: for models, not for people.
+var frame = regexp.MustCompile(`(?m)^\[data [0-9a-f]+ (begins\..*|ends)\]\n?`)
+
 // explain puts a tool's result into words.
 func explain(c llm.ToolCall, result string) string {
+	result = frame.ReplaceAllString(result, "")
 	switch c.Name {
 	case "current_time":
 		return "It is **" + oneLine(result) + "**."

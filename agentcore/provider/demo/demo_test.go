@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/prompt"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -150,4 +151,13 @@ func TestPace(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 	})
+}
+
+// TestFramesAreForModels: what parley puts around a program's output is not quoted to
+// people.
+func TestFramesAreForModels(t *testing.T) {
+	got := explain(llm.ToolCall{Name: "terminal"}, "[exit code 0]\n"+prompt.Frame("one\ntwo\n"))
+	if want := "This is what came of the command:\n\n```\n[exit code 0]\none\ntwo\n```"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
