@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,9 +105,11 @@ func TestDrafts(t *testing.T) {
 				wait(time.Second)
 			}, []string{`0s draft "one" 0`, `16s draft "one" 0`, `30s send "one" 1`, `1m0s edit "one two" 1`}},
 		{"what is full is a message", chat.Direct, false, nil, func(_ *poster, emit func(agentcore.Event), wait func(time.Duration)) {
+			var text strings.Builder
 			for i := range 24 {
-				emit(said(fmt.Sprintf("word%04d ", i)))
+				fmt.Fprintf(&text, "word%04d ", i)
 			}
+			emit(said(text.String())) // at once: the poster may wake between two pieces
 			wait(3 * time.Second)
 		}, []string{`0s send "word0000 " 0`, `1s draft "word0014 " 0`}},
 		{"something posted below it ends it, and it is shown again", chat.Direct, false, nil,
