@@ -243,16 +243,21 @@ func (c *conversation) answersQuestion(ctx context.Context, it record.InboxItem,
 			continue
 		}
 		word := strings.ToLower(strings.TrimSpace(ev.Text))
+		to, answer := record.ApprovalWithdrawn, ""
 		switch {
 		case q.Kind == record.AskClarify:
-			return c.decide(ctx, q, record.ApprovalAnswered, ev.From, c.chosen(q, ev)) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+			to, answer = record.ApprovalAnswered, c.chosen(q, ev)
 		case slices.Contains(yesWords, word):
-			return c.decide(ctx, q, record.ApprovalApproved, ev.From, "") && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+			to = record.ApprovalApproved
 		case slices.Contains(noWords, word):
-			return c.decide(ctx, q, record.ApprovalDenied, ev.From, "") && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
+			to = record.ApprovalDenied
 		}
-		c.decide(ctx, q, record.ApprovalWithdrawn, ev.From, "")
-		return false
+		if to == record.ApprovalWithdrawn {
+			c.decide(ctx, q, to, ev.From, "")
+			return false
+		}
+		c.post.cover() // before the turn hears of it and goes on
+		return c.decide(ctx, q, to, ev.From, answer) && c.end(ctx, "answered a question", record.NoEffect{}, nil, it)
 	}
 	return false
 }

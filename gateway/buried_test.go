@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -131,5 +132,52 @@ func TestWhatIsSaidOfAStopStandsBelowTheTurn(t *testing.T) {
 	h.Say(owner, "/stop")
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the turn's end above the words", func(ps []gatewaytest.Post) bool {
 		return len(ps) == 2 && ps[0].Out.Text == "⏹ *Stopped.*" && ps[1].Out.Text == "⏹ Stopped."
+	})
+}
+
+// TestTheAnswerStandsBelowWhatItAnswers: what a person says to a running turn stands
+// below its live message. The answer that heeds it is a new message below that, and the
+// one above goes.
+func TestTheAnswerStandsBelowWhatItAnswers(t *testing.T) {
+	t.Run("a quick follow-up", func(t *testing.T) {
+		m := gatewaytest.NewModel(func(ctx context.Context, r *llm.Request, say func(llm.Event) bool) error {
+			if !strings.Contains(gatewaytest.LastUser(r), "and that") {
+				say(llm.TextDelta{Text: "So far"})
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			say(llm.TextDelta{Text: "Both."})
+			return nil
+		})
+		h := gatewaytest.New(t, m, gatewaytest.Options{})
+		h.Say(owner, "this")
+		above := h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the live message", func(ps []gatewaytest.Post) bool {
+			return len(ps) == 1 && ps[0].Out.Text == "So far"
+		})
+		h.Say(owner, "and that")
+		standsBelow(t, h, above[0], "Both.")
+	})
+	t.Run("a typed answer to a question", func(t *testing.T) {
+		m := gatewaytest.NewModel(func(ctx context.Context, r *llm.Request, say func(llm.Event) bool) error {
+			say(llm.TextDelta{Text: "I look."})
+			return callOnce(ctx, r, say)
+		})
+		h := gatewaytest.New(t, m, gatewaytest.Options{Tools: []tool.Tool{terminalLike(t, func(context.Context) string { return "done it" })}})
+		h.Say(owner, "do it")
+		above := h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the live message below the card", func(ps []gatewaytest.Post) bool {
+			return len(ps) == 2 && isCard(ps[0]) && len(ps[1].Out.Progress) > 0
+		})
+		h.Say(owner, "yes")
+		standsBelow(t, h, above[1], "I look.result: done it")
+	})
+}
+
+// standsBelow waits for an answer in a message of its own, and for the one above to go.
+func standsBelow(t *testing.T, h *gatewaytest.Harness, above gatewaytest.Post, answer string) {
+	t.Helper()
+	h.Platform.Await(t, above.Chat, "the answer below", func(ps []gatewaytest.Post) bool {
+		last := ps[len(ps)-1]
+		return last.ID != above.ID && last.Out.Text == answer && !last.Out.Live &&
+			!slices.ContainsFunc(ps, func(p gatewaytest.Post) bool { return p.ID == above.ID })
 	})
 }

@@ -30,10 +30,11 @@ type livePost struct {
 	version int
 	frozen  bool
 	held    bool // its turn was cancelled: it stays where it is, as it is, until the end
+	covered bool // a person's words stand below it: it is to be buried
 	calling bool
 	failed  int  // interim failures in a row: each doubles the wait
 	marked  bool // an earlier process may have posted a part that nobody knows
-	// buried parts have something else posted below them: the message goes on in
+	// buried parts have something else standing below them: the message goes on in
 	// a new one, and they are removed once it is there. Its round tells its keys
 	// from theirs: a platform that knows a key would hand out the buried message.
 	buried []record.Delivery
@@ -97,6 +98,7 @@ func (p *poster) freeze() frozen {
 	for lp.calling {
 		p.calls.Wait()
 	}
+	lp.uncover()
 	p.live = nil
 	if !lp.held && !p.deps.limiter.ending(len(lp.parts), p.deps.now()) {
 		lp.bury()
@@ -130,6 +132,17 @@ func (p *poster) hold() {
 	}
 }
 
+// cover is called when the turn has taken in what a person said below its message: what
+// comes of that is read below it too. The poster's goroutine buries the message.
+func (p *poster) cover() {
+	p.mu.Lock()
+	if p.live != nil {
+		p.live.covered = true
+	}
+	p.mu.Unlock()
+	p.ring()
+}
+
 // bury is called after something else was posted.
 func (p *poster) bury() {
 	p.mu.Lock()
@@ -141,6 +154,14 @@ func (p *poster) bury() {
 	if lp != nil && !lp.held {
 		lp.bury()
 	}
+}
+
+// uncover makes the message go on below what covers it.
+func (lp *livePost) uncover() {
+	if lp.covered && !lp.held {
+		lp.bury()
+	}
+	lp.covered = false
 }
 
 func (lp *livePost) bury() {
@@ -202,9 +223,11 @@ func (p *poster) startInterim(now time.Time) (*livePost, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	lp := p.live
-	switch {
-	case lp == nil || lp.frozen:
+	if lp == nil || lp.frozen {
 		return nil, time.Hour
+	}
+	lp.uncover()
+	switch {
 	case lp.src.news(lp.version):
 	case lp.held:
 		return nil, time.Hour

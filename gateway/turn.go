@@ -166,6 +166,7 @@ func (c *conversation) steer(ctx context.Context) []record.Message {
 	}
 	c.drop(items...)
 	c.turn.steered = nil
+	c.post.cover()
 	return msgs
 }
 
