@@ -82,7 +82,8 @@ type Models struct {
 }
 
 // AuxiliaryConfig is `auxiliary:`, the models for side work; each has a chain of
-// its own, and an empty one means the primary model.
+// its own. An empty one means the primary model for compression and web pages, and
+// that pictures are not described and sessions not named.
 type AuxiliaryConfig struct {
 	Compression provider.Chain `yaml:"compression"`
 	Vision      provider.Chain `yaml:"vision"`

@@ -136,6 +136,9 @@ func (s *source) addYAML(err error) {
 	if strings.Contains(text, "anchor") {
 		text = "a value that begins with * must be in quotes"
 	}
+	if strings.Contains(text, "cannot start any token") {
+		text += "; YAML is indented with spaces, not tabs, and a value that begins with @ or ` must be in quotes"
+	}
 	s.add(line, "not valid YAML: %s", text)
 }
 

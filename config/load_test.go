@@ -9,8 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v3"
 
+	"parley/adapters/discord"
+	"parley/adapters/slack"
+	"parley/adapters/telegram"
 	"parley/agentcore/llm"
+	"parley/agentcore/provider"
 	"parley/config"
 	"parley/config/secret"
 	"parley/gateway"
@@ -70,7 +76,7 @@ func TestExampleIsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Default()
-	if diff := cmp.Diff(want.Gateway, example.Gateway, cmp.Transformer("empty", emptyAsNil)); diff != "" {
+	if diff := cmp.Diff(want.Gateway, example.Gateway, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("gateway (-default +example):\n%s", diff)
 	}
 	if diff := cmp.Diff(want.Agent, example.Agent); diff != "" {
@@ -87,7 +93,67 @@ func TestExampleIsTheDefaults(t *testing.T) {
 	}
 }
 
-func emptyAsNil(list []string) []string { return append([]string(nil), list...) }
+// TestExampleNamesEveryKey: what `config show` prints of the defaults, the example says too.
+func TestExampleNamesEveryKey(t *testing.T) {
+	example, err := os.ReadFile("../deploy/parley.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := config.Default()
+	all.Providers["openai"] = provider.Config{}
+	all.Facts = map[llm.ModelID]config.FactsConfig{"openai/gpt-5-mini": {}}
+	all.Platforms.Telegram = []telegram.Config{{}}
+	all.Platforms.Slack = []slack.Config{{}}
+	all.Platforms.Discord = []discord.Config{{}}
+	shown, err := all.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := keys(t, example)
+	for key := range keys(t, shown) {
+		if !said[key] {
+			t.Errorf("deploy/parley.example.yaml does not say %s", key)
+		}
+	}
+}
+
+func TestDocsNameEveryProvider(t *testing.T) {
+	docs, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range provider.KnownProviders() {
+		if !strings.Contains(string(docs), "`"+k.Name+"`") {
+			t.Errorf("docs/configuration.md does not name %s", k.Name)
+		}
+	}
+}
+
+// keys are the paths of all keys of a YAML document.
+func keys(t *testing.T, document []byte) map[string]bool {
+	t.Helper()
+	var root any
+	if err := yaml.Unmarshal(document, &root); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, below := range v {
+				found[path+k] = true
+				walk(path+k+".", below)
+			}
+		case []any:
+			for _, below := range v {
+				walk(path, below)
+			}
+		}
+	}
+	walk("", root)
+	return found
+}
 
 func TestEveryKeyOfTheContractIsRead(t *testing.T) {
 	c := mustLoad(t, `
@@ -233,6 +299,7 @@ func TestKeyInTheWrongPlaceIsPointedToItsOwn(t *testing.T) {
 func TestNotYAML(t *testing.T) {
 	for text, want := range map[string]config.Problem{
 		"model: [":                {Line: 1, Text: "not valid YAML: did not find expected node content"},
+		"a:\n\tb: 2\n":            {Line: 2, Text: "not valid YAML: found character that cannot start any token; YAML is indented with spaces, not tabs, and a value that begins with @ or ` must be in quotes"},
 		"a: 1\n\tb: 2\n":          {Line: 2, Text: "not valid YAML: found a tab character that violates indentation"},
 		"log: {}\n---\nlog: {}\n": {Text: "the file has more than one YAML document; keep one"},
 		"- model\n":               {Line: 1, Text: "the file: expected a section of keys, found a list"},
