@@ -74,7 +74,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "parley",
 		Short:             "One LLM agent behind your chats",
-		Long:              "parley puts one LLM agent behind Telegram and a web chat of its own.\n\nTry it with nothing set up:  parley demo",
+		Long:              "parley puts one LLM agent behind Telegram, Slack, Discord and a web chat of its own.\n\nTry it with nothing set up:  parley demo",
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
