@@ -139,6 +139,7 @@ func (a *Adapter) Run(ctx context.Context, sink chat.Sink) error {
 	}
 	gw.running.Store(&ctx)
 	gw.session.Identify.Intents = intents
+	gw.session.Identify.Compress = false // each event by itself: it costs more than it saves
 	in := &intake{a: a, sink: sink, queue: newQueue(), gather: a.gather, began: began}
 	l := &connection{session: gw.session, idle: a.idle, deliver: in.queue.push, lost: a.lost(sink, gw.session)}
 	inner, cancel := context.WithCancel(ctx)
