@@ -28,10 +28,11 @@ const (
 type limiter struct {
 	limits chat.Limits
 
-	mu      sync.Mutex
-	account budget // of messages and edits over all chats
-	edits   budget // of edits over all chats, where they count apart
-	chats   map[chat.ChatID]*chatPace
+	mu sync.Mutex
+	// account is of messages and edits over all chats; edits and removals are of those
+	// alone, where they count apart.
+	account, edits, removals budget
+	chats                    map[chat.ChatID]*chatPace
 }
 
 // budget is a rate over all chats, as the platform promises it.
@@ -63,6 +64,19 @@ func (b *budget) kept(now time.Time) *rate.Limiter {
 	return nil
 }
 
+// queue takes a place in the rate, if it is kept, and returns how long until it has
+// come; after a wait it must be asked again. placed remembers that between the two.
+func (b *budget) queue(now time.Time, placed *bool) time.Duration {
+	if bucket := b.kept(now); bucket != nil && !*placed {
+		if w := bucket.ReserveN(now, 1).DelayFrom(now); w > 0 {
+			*placed = true
+			return w
+		}
+	}
+	*placed = false
+	return 0
+}
+
 // chatPace is what is known of one chat.
 type chatPace struct {
 	paused  time.Time
@@ -74,7 +88,8 @@ type chatPace struct {
 func newLimiter(l chat.Limits) *limiter {
 	return &limiter{
 		limits: l, chats: map[chat.ChatID]*chatPace{},
-		account: budget{n: l.AccountPerSecond, in: time.Second}, edits: budget{n: l.EditsPerMinute, in: time.Minute},
+		account: budget{n: l.AccountPerSecond, in: time.Second},
+		edits:   budget{n: l.EditsPerMinute, in: time.Minute}, removals: budget{n: l.EditsPerMinute, in: time.Minute},
 	}
 }
 
@@ -115,20 +130,26 @@ func (l *limiter) final(id chat.ChatID, now time.Time, placed *bool) time.Durati
 	if w := max(p.paused.Sub(now), l.account.paused.Sub(now)); w > 0 {
 		return w
 	}
-	if account := l.account.kept(now); account != nil {
-		if !*placed {
-			if w := account.ReserveN(now, 1).DelayFrom(now); w > 0 {
-				*placed = true
-				return w
-			}
-		}
+	if w := l.account.queue(now, placed); w > 0 {
+		return w
+	}
+	if l.account.kept(now) != nil {
 		p.edited = now
 	}
-	*placed = false
 	if p.minute != nil {
 		p.minute.ReserveN(now, 1)
 	}
 	return 0
+}
+
+// removal is final for taking a message away.
+func (l *limiter) removal(id chat.ChatID, now time.Time, placed *bool) time.Duration {
+	if l.limits.EditsPerMinute == 0 {
+		return l.final(id, now, placed)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removals.queue(now, placed)
 }
 
 // interim returns how long an interim edit has to wait; at 0 it is counted. The first
@@ -178,6 +199,17 @@ func (l *limiter) ending(n int, now time.Time) bool {
 	}
 	r.CancelAt(now)
 	return false
+}
+
+// pauseRemoval obeys a platform's "retry after" for taking a message away.
+func (l *limiter) pauseRemoval(id chat.ChatID, e *chat.RateLimitError, now time.Time) {
+	if !e.Edits {
+		l.pause(id, e, now)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removals.refused(now)
 }
 
 // pause obeys a platform's "retry after".

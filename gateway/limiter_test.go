@@ -107,6 +107,19 @@ func TestLimiterOfEdits(t *testing.T) {
 	if !l.ending(1000, now.Add(heldFor)) {
 		t.Error("edits are counted long after the last refusal")
 	}
+	if w := l.removal("b", now, new(bool)); w != 0 {
+		t.Errorf("a removal waits %s for edits", w)
+	}
+	l.pauseRemoval("b", &chat.RateLimitError{RetryAfter: time.Second, Edits: true}, now)
+	for i := 1; i <= 100; i++ {
+		placed, want := false, time.Duration(i)*time.Second
+		if w := l.removal("b", now, &placed); w.Round(time.Millisecond) != want || !placed {
+			t.Errorf("removal %d waits %s (placed: %v), not %s", i, w, placed, want)
+		}
+		if w := l.removal("b", now.Add(want), &placed); w != 0 {
+			t.Errorf("removal %d waits %s more when its time has come", i, w)
+		}
+	}
 	l.pause("b", &chat.RateLimitError{RetryAfter: time.Minute, Edits: true}, now.Add(20*time.Minute))
 	if l.ending(1, now.Add(20*time.Minute+50*time.Second)) {
 		t.Error("an edit was taken that the platform refuses for 10 s more")

@@ -278,7 +278,11 @@ func (p *poster) next(now time.Time) (*job, time.Duration) {
 
 // settle tries one delivery once and records what came of it.
 func (p *poster) settle(ctx context.Context, j *job) {
-	if w := p.deps.limiter.final(j.d.Address.Chat, p.deps.now(), &j.placed); w > 0 {
+	pace := p.deps.limiter.final
+	if j.gone {
+		pace = p.deps.limiter.removal
+	}
+	if w := pace(j.d.Address.Chat, p.deps.now(), &j.placed); w > 0 {
 		p.postpone(j, w)
 		return
 	}
@@ -421,7 +425,7 @@ func (p *poster) remove(ctx context.Context, j *job) error {
 	var rejected *chat.RejectedError
 	switch {
 	case errors.As(err, &limited):
-		p.deps.limiter.pause(j.d.Address.Chat, limited, p.deps.now())
+		p.deps.limiter.pauseRemoval(j.d.Address.Chat, limited, p.deps.now())
 		p.postpone(j, limited.RetryAfter)
 		return nil
 	case err == nil, errors.Is(err, chat.ErrGone), errors.As(err, &rejected):
