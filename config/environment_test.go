@@ -233,9 +233,12 @@ func TestStartupWarnings(t *testing.T) {
 		"approvals: { mode: allow }\n":                                        "approvals.mode is allow: dangerous tools run without a question",
 		"http: { listen: \":8080\" }\n":                                       "http.listen is open to the network and http.admin_token is empty: /metrics and /console/ answer on loopback only",
 		telegram + "access: { pairing: false, admins: [ \"telegram:1\" ] }\n": "",
-		telegram:                             "",
-		"http: { listen: \"[::1]:8080\" }\n": "",
-		"http: { listen: \"0.0.0.0:80\", admin_token: \"${ADM}\" }\n": "",
+		telegram: "",
+		"platforms: { slack: [ { name: main, bot_token: x, app_token: y } ] }\naccess: { pairing: false }\n":            "nobody can reach the bot on slack: put slack:ID into access.allow, or set access.pairing to true",
+		"platforms: { discord: [ { name: main, token: x } ] }\n":                                                        "access.admins and access.allow have nobody of discord: write to the bot there, and it says how it comes to know you",
+		"platforms: { discord: [ { name: main, token: x } ] }\naccess: { admins: [ \"discord:80351110224678912\" ] }\n": "",
+		"http: { listen: \"[::1]:8080\" }\n":                                                                            "",
+		"http: { listen: \"0.0.0.0:80\", admin_token: \"${ADM}\" }\n":                                                   "",
 	} {
 		got := strings.Join(mustLoad(t, text, environment{"ADM": "token-x"}).Warnings(), "\n")
 		if got != want {

@@ -73,11 +73,19 @@ func (c *Config) access() []string {
 			lines = append(lines, fmt.Sprintf("access.allow has %q: everybody on %s may use the bot, and spend your money", p, platform))
 		}
 	}
-	if len(c.ActiveTelegram()) > 0 && !platforms["telegram"] && !c.Gateway.Access.Pairing {
-		lines = append(lines, "nobody can reach the bot on telegram: put telegram:ID into access.allow, or set access.pairing to true")
-	}
-	if len(c.ActiveDiscord()) > 0 && !platforms["discord"] && !c.Gateway.Access.Pairing {
-		lines = append(lines, "nobody can reach the bot on discord: put discord:ID into access.allow, or set access.pairing to true")
+	for _, p := range []struct {
+		name   string
+		active int
+		// claimed says that parley prints a link by which its owner claims the bot.
+		claimed bool
+	}{{"telegram", len(c.ActiveTelegram()), true}, {"slack", len(c.ActiveSlack()), false}, {"discord", len(c.ActiveDiscord()), false}} {
+		switch {
+		case p.active == 0 || platforms[p.name]:
+		case !c.Gateway.Access.Pairing:
+			lines = append(lines, fmt.Sprintf("nobody can reach the bot on %s: put %[1]s:ID into access.allow, or set access.pairing to true", p.name))
+		case !p.claimed:
+			lines = append(lines, fmt.Sprintf("access.admins and access.allow have nobody of %s: write to the bot there, and it says how it comes to know you", p.name))
+		}
 	}
 	return lines
 }

@@ -20,7 +20,7 @@ const (
 	reasonOtherBot    = "ignored: the command names another bot"
 	reasonGroupsOff   = "refused: groups are off (access.groups: off)"
 	reasonClaimLink   = "accepted: a claim link"
-	reasonNobodyOwned = "refused: nobody is allowed yet; open the claim link that parley printed at its start, or set access.allow"
+	reasonNobodyOwned = "refused: nobody is allowed yet; open the claim link that parley printed at its start, or set access.admins"
 )
 
 // claimPrefix begins the codes of claim links.

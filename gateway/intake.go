@@ -90,10 +90,18 @@ func (g *Gateway) refused(ctx context.Context, a *account, ev chat.Event, r reco
 		if r.Verdict.Reason != reasonNobodyOwned || !a.firstTime(o.From.ID) {
 			return
 		}
-		text := fmt.Sprintf("I have no owner yet. If that is you, open the claim link that parley printed when it started, or put `%s` into `access.allow`.", o.From.ID)
-		_, err = a.adapter.Send(ctx, o.Address, chat.Outgoing{Key: "unowned/" + string(o.From.ID), Text: text, Reply: o.Reply})
+		_, err = a.adapter.Send(ctx, o.Address, chat.Outgoing{Key: "unowned/" + string(o.From.ID), Text: a.unowned(o.From.ID), Reply: o.Reply})
 	}
 	if err != nil {
 		g.log.Warn("a stranger could not be told", zap.Error(err))
 	}
+}
+
+// unowned is how the person who set the bot up comes to own it.
+func (a *account) unowned(p chat.Person) string {
+	way := ""
+	if _, ok := a.adapter.(chat.Inviter); ok {
+		way = "open the claim link that parley printed when it started, or "
+	}
+	return fmt.Sprintf("I have no owner yet. If that is you, %sput `%s` into `access.admins` of the configuration (or into `PARLEY_ALLOW`) and start parley again.", way, p)
 }
