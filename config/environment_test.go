@@ -231,7 +231,7 @@ func TestStartupWarnings(t *testing.T) {
 		telegram + "access: { pairing: false, allow: [ \"slack:U1\" ] }\n":    "nobody can reach the bot on telegram: put telegram:ID into access.allow, or set access.pairing to true",
 		telegram + "access: { allow: [ \"telegram:*\" ] }\n":                  `access.allow has "telegram:*": everybody on telegram may use the bot, and spend your money`,
 		"approvals: { mode: allow }\n":                                        "approvals.mode is allow: dangerous tools run without a question",
-		"http: { listen: \":8080\" }\n":                                       "http.listen is open to the network and http.admin_token is empty: /metrics and /console/ answer on loopback only",
+		"http: { listen: \":8080\" }\n":                                       "http.listen is open to the network and http.admin_token is empty: /metrics answers on loopback only",
 		telegram + "access: { pairing: false, admins: [ \"telegram:1\" ] }\n": "",
 		telegram: "",
 		"platforms: { slack: [ { name: main, bot_token: x, app_token: y } ] }\naccess: { pairing: false }\n":            "nobody can reach the bot on slack: put slack:ID into access.allow, or set access.pairing to true",

@@ -19,7 +19,7 @@ func (c *Config) Warnings() []string {
 	}
 	host, _, _ := net.SplitHostPort(c.HTTP.Listen)
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && c.HTTP.AdminToken.Empty() {
-		lines = append(lines, "http.listen is open to the network and http.admin_token is empty: /metrics and /console/ answer on loopback only")
+		lines = append(lines, "http.listen is open to the network and http.admin_token is empty: /metrics answers on loopback only")
 	}
 	return lines
 }
