@@ -76,6 +76,9 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 
 func (a *app) examine(ctx context.Context) []finding {
 	cfg, err := a.loadConfig()
+	if err == nil {
+		err = checkTools(cfg)
+	}
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		var findings []finding
 		for _, p := range wrong.Problems {

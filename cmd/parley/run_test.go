@@ -95,6 +95,7 @@ func TestUnknownToolIsAConfigurationError(t *testing.T) {
 		t.Fatal(err)
 	}
 	parleyIn(t, dir, nil, "config", "check").has(t, 78, `parley.yaml:1: tools.enabled: there is no tool "termnal"`)
+	parleyIn(t, dir, nil, "doctor").has(t, 1, "FAIL  configuration", `there is no tool "termnal"`, "correct the line")
 }
 
 func TestConfigCheckAndShow(t *testing.T) {
