@@ -21,7 +21,7 @@ import (
 )
 
 // farDiscord has, besides what all have: threads in the room (`ann@team/ID`, the
-// thread of that message). What is a command is a slash command of Discord's own;
+// thread of that message, which whoever writes there first begins). What is a command is a slash command of Discord's own;
 // that of the room is used in the thread that was begun last.
 type farDiscord struct {
 	seen   sync.Map // of what was read already: a content and what people see of it
@@ -70,6 +70,7 @@ func (f *farDiscord) settings() farSettings {
 		variables: map[string]string{
 			"DISCORD_BOT_TOKEN": f.server.CurrentToken(), "DISCORD": f.server.URL(), "BOT": "<@" + fakediscord.BotID + ">",
 			"ANN": "discord:" + discordPeople["ann"].ID, "BOB": "discord:" + discordPeople["bob"].ID, "EVE": "discord:" + discordPeople["eve"].ID,
+			"ANN_ALONE": "discord/main/" + f.server.OpenDM(discordPeople["ann"]),
 		},
 		everybody: discordEverybody(),
 		secrets:   []string{f.server.CurrentToken()},
@@ -159,7 +160,7 @@ func (f *farDiscord) place(text string) (spot, error) {
 	case !elsewhere:
 		return &discordSpot{far: f, who: who, channel: f.server.OpenDM(who)}, nil
 	case thread != "":
-		return &discordSpot{far: f, who: who, channel: thread}, nil
+		return &discordSpot{far: f, who: who, channel: thread, thread: true}, nil
 	}
 	return &discordSpot{far: f, who: who, channel: f.team}, nil
 }
@@ -169,6 +170,7 @@ type discordSpot struct {
 	far     *farDiscord
 	who     fakediscord.User
 	channel string
+	thread  bool // of the message that the channel is named after; who writes there first begins it
 }
 
 func (p *discordSpot) server() *fakediscord.Server { return p.far.server }
@@ -216,6 +218,9 @@ func (p *discordSpot) say(s saying) string {
 		options = append(options, fakediscord.WithFile(s.doc, "text/plain", []byte("what is in the file")))
 	case s.voice != "":
 		options = append(options, fakediscord.WithFile("voice-message.ogg", "audio/ogg", []byte(providertest.Recording(s.voice))), fakediscord.AsVoice())
+	}
+	if _, known := p.server().Thread(p.channel); p.thread && !known {
+		p.server().StartThread(p.far.team, p.channel, "talk", p.who.ID)
 	}
 	return p.server().Say(p.channel, p.who, s.text, options...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"parley/adapters/adaptertest/fakeslack"
+	"parley/agentcore/provider/providertest"
 	"parley/gateway/chat"
 )
 
@@ -80,6 +81,7 @@ func (f *farSlack) settings() farSettings {
 		variables: map[string]string{
 			"SLACK_BOT_TOKEN": f.server.BotToken(), "SLACK_APP_TOKEN": f.server.AppToken(), "SLACK": f.server.URL(), "BOT": slackBot, "SLACK_SECRET": f.server.SigningSecret(),
 			"ANN": "slack:U0ANN", "BOB": "slack:U0BOB", "EVE": "slack:U0EVE",
+			"ANN_ALONE": "slack/main/" + f.server.OpenIM(slackPeople["ann"]) + "/" + slackPane,
 		},
 		everybody: `"slack:*"`,
 		secrets:   []string{f.server.BotToken(), f.server.AppToken(), f.server.SigningSecret()},
@@ -211,6 +213,8 @@ func (p *slackSpot) say(s saying) string {
 			panic(err)
 		}
 		in.File = &fakeslack.File{Name: "photo.jpg", MIME: "image/jpeg", Data: b.Bytes()}
+	case s.voice != "":
+		in.File = &fakeslack.File{Name: "audio.ogg", MIME: "audio/ogg", Subtype: "slack_audio", Data: []byte(providertest.Recording(s.voice))}
 	case s.doc != "":
 		in.File = &fakeslack.File{Name: s.doc, MIME: "text/plain", Data: []byte("what is in the file")}
 	case s.replyTo != "":

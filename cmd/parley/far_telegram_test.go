@@ -74,6 +74,7 @@ func (f *farTelegram) settings() farSettings {
 		variables: map[string]string{
 			"TOKEN": f.server.Token(), "TELEGRAM": f.server.URL(), "BOT": "@" + f.server.BotUsername(),
 			"ANN": "telegram:1001", "BOB": "telegram:1002", "EVE": "telegram:1003",
+			"ANN_ALONE": "telegram/main/1001",
 		},
 		everybody: `"telegram:*"`,
 		secrets:   []string{f.server.Token()},

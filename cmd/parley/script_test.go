@@ -16,7 +16,8 @@ package main
 // whole. $PORT is a port for http.listen, where an address must be known beforehand.
 //
 // There are ann, an admin, bob, who may talk to the bot, and eve, whom it does not
-// know, whose ids are $ANN, $BOB and $EVE; to mention the bot is $BOT. A PLACE is
+// know, whose ids are $ANN, $BOB and $EVE; to mention the bot is $BOT, and where ann writes to
+// it alone is $ANN_ALONE, as a configuration names a chat. A PLACE is
 // where somebody writes: `ann` (to the bot alone), `ann@team` (a room), and what else
 // the platform has: see farTelegram and its like. A waiting command waits for what can
 // be seen and fails after waitLimit.
