@@ -21,7 +21,7 @@ type Config struct {
 	Listen string `yaml:"listen"`
 	// PublicURL is how the outside reaches the listener; needed for webhooks.
 	PublicURL string `yaml:"public_url"`
-	// AdminToken opens /metrics and the console from elsewhere; empty: loopback only.
+	// AdminToken opens /metrics from elsewhere; empty: loopback only.
 	AdminToken secret.String `yaml:"admin_token"`
 }
 
