@@ -196,7 +196,7 @@ func download(ctx context.Context, from chat.FileOpener, f *chat.File, root *os.
 		return err
 	}
 	defer r.Close()
-	part := path.Join(fileFolder, ".part-"+rand.Text())
+	part := path.Join(fileFolder, partPrefix+rand.Text())
 	w, err := root.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -233,7 +233,7 @@ func TestPicturesReachModelsThatSee(t *testing.T) {
 		}
 	}
 	h.Platform.Hold(holding("no picture at all"))
-	if r := ask("4", photo); images(r) != 0 || !strings.Contains(gatewaytest.LastUser(&r), "cannot be shown.)") {
+	if r := ask("4", photo); images(r) != 0 || !strings.Contains(gatewaytest.LastUser(&r), "cannot be shown: it is damaged, or no longer kept.") {
 		t.Errorf("%d pictures of files that are gone or broken: %q", images(r), gatewaytest.LastUser(&r))
 	}
 }

@@ -14,6 +14,8 @@ const (
 	// sweepInterval is how often orphans are looked for; claimBatch at a time.
 	sweepInterval = 2 * time.Second
 	claimBatch    = 64
+	// clearEvery is how many sweeps pass before the outbox is looked through again.
+	clearEvery = int(time.Hour / sweepInterval)
 )
 
 // listen wakes conversations that other replicas stored events for.
@@ -40,6 +42,9 @@ func (g *Gateway) listen(ctx context.Context) {
 // and looks for what a lost notification would have told.
 func (g *Gateway) sweep(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
+		if n%clearEvery == 0 {
+			g.clearOutbox()
+		}
 		g.claim(ctx)
 		if n%5 == 4 {
 			g.lookEverywhere(ctx)

@@ -174,6 +174,9 @@ func (c *conversation) steer(ctx context.Context) []record.Message {
 // from one person in a direct chat or several in a room, and begins a turn.
 func (c *conversation) startTurn(ctx context.Context, first int64) {
 	items := c.together(first)
+	if slices.ContainsFunc(items, attached) {
+		c.prune()
+	}
 	msgs := c.userRows(items)
 	lead, err := items[0].Event()
 	if err != nil {

@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // unseen stands for a picture that cannot be shown.
-const unseen = "(The picture %q cannot be shown.)"
+const unseen = "(The picture %q cannot be shown: it is damaged, or no longer kept. If it matters, ask for it to be sent again.)"
 
 // said is a user row: its text, and the pictures that came with it.
 func said(r *record.Message, o Options) llm.Message {

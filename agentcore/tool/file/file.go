@@ -176,6 +176,8 @@ func cannot(verb, name string, err error) error {
 	switch {
 	case errors.As(err, &told), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(path.Clean(filepath.ToSlash(name)), "files/"):
+		return problemf("There is no %s: of what people have sent only the newest files are kept. list_files shows them; what is needed has to be sent again.", shown(name))
 	case errors.Is(err, fs.ErrNotExist):
 		return problemf("There is no %s. list_files and search_files show what there is.", shown(name))
 	}

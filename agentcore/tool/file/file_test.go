@@ -170,6 +170,7 @@ func TestRead(t *testing.T) {
 	r.put("open", "no end")
 	r.says(r.call("read_file", "path", "open"), "open, lines 1 to 1 of 1.", "1\tno end")
 	r.fails(r.call("read_file", "path", "nothing"), "There is no nothing. list_files")
+	r.fails(r.call("read_file", "path", "./files/0a1b2c3d-old.csv"), "There is no files/0a1b2c3d-old.csv: of what people have sent only the newest files are kept.")
 	r.fails(r.call("read_file"), `"path" is missing`)
 }
 

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -17,6 +18,14 @@ const (
 	// spoolLimit is bytes of one output that are kept, spoolFiles how many outputs.
 	spoolLimit = 64 << 20
 	spoolFiles = 20
+	// partPrefix begins the name of an output that is still coming. One to which nothing
+	// was added for partAge was left by a process that died.
+	partPrefix = "part-"
+	partAge    = 24 * time.Hour
+	// scratchFolder is where commands have their temporary files, in the working
+	// folder; what has lain there unchanged for scratchAge is removed.
+	scratchFolder = ".tmp"
+	scratchAge    = 7 * 24 * time.Hour
 )
 
 // spool keeps a whole output in a file of the working folder. The folder is the
@@ -31,7 +40,7 @@ type spool struct {
 }
 
 func newSpool(folder string) *spool {
-	s := &spool{name: path.Join(spoolFolder, "part-"+rand.Text()), sum: sha256.New()}
+	s := &spool{name: path.Join(spoolFolder, partPrefix+rand.Text()), sum: sha256.New()}
 	if s.root, s.err = os.OpenRoot(folder); s.err != nil {
 		return s
 	}
@@ -43,23 +52,49 @@ func newSpool(folder string) *spool {
 	return s
 }
 
-// prune takes the oldest outputs of a kind away, before another comes.
-func prune(root *os.Root, suffix string) {
-	dir, err := root.Open(spoolFolder)
+// sweep removes what nobody comes back for: the halves of outputs, and temporary files
+// that are old. What cannot be removed stays; it is looked at again.
+func sweep(folder string, now time.Time) {
+	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return
+	}
+	defer root.Close()
+	for _, e := range entriesOf(root, spoolFolder) {
+		if strings.HasPrefix(e.Name(), partPrefix) && older(e, now, partAge) {
+			_ = root.Remove(path.Join(spoolFolder, e.Name()))
+		}
+	}
+	for _, e := range entriesOf(root, scratchFolder) {
+		if older(e, now, scratchAge) {
+			_ = root.RemoveAll(path.Join(scratchFolder, e.Name()))
+		}
+	}
+}
+
+func older(e os.DirEntry, now time.Time, age time.Duration) bool {
+	info, err := e.Info()
+	return err == nil && now.Sub(info.ModTime()) > age
+}
+
+func entriesOf(root *os.Root, folder string) []os.DirEntry {
+	dir, err := root.Open(folder)
+	if err != nil {
+		return nil
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(-1)
-	if err != nil {
-		return
-	}
+	entries, _ := dir.ReadDir(-1) // what could be read
+	return entries
+}
+
+// prune takes the oldest outputs of a kind away, before another comes.
+func prune(root *os.Root, suffix string) {
 	type old struct {
 		name string
 		at   int64
 	}
 	var all []old
-	for _, e := range entries {
+	for _, e := range entriesOf(root, spoolFolder) {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) {
 			all = append(all, old{e.Name(), info.ModTime().UnixNano()})
 		}

@@ -187,10 +187,11 @@ func (t *Terminal) command(folder, line string) (*exec.Cmd, string, error) {
 	if err := t.processes.watch(t.sandbox.launcher, t.owner); err != nil {
 		return nil, "", err
 	}
-	scratch := filepath.Join(folder, ".tmp")
+	scratch := filepath.Join(folder, scratchFolder)
 	if err := os.Mkdir(scratch, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, "", err
 	}
+	sweep(folder, t.now())
 	mark := t.owner + rand.Text()
 	cmd, err := t.sandbox.command(folder, []string{t.shell, "-c", line})
 	if err != nil {
@@ -208,7 +209,7 @@ func environment(folder, mark string) []string {
 	}
 	path := strings.Join(searchPath(), string(filepath.ListSeparator))
 	return []string{
-		"PATH=" + path, "HOME=" + folder, "PWD=" + folder, "TMPDIR=" + filepath.Join(folder, ".tmp"), "LANG=" + lang, "TERM=dumb", markName + "=" + mark,
+		"PATH=" + path, "HOME=" + folder, "PWD=" + folder, "TMPDIR=" + filepath.Join(folder, scratchFolder), "LANG=" + lang, "TERM=dumb", markName + "=" + mark,
 	}
 }
 

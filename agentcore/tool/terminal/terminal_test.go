@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -329,6 +330,24 @@ func TestKeptOutputs(t *testing.T) {
 	}
 	if all, err := os.ReadDir(filepath.Join(r.dir, spoolFolder)); err != nil || len(all) != spoolFiles {
 		t.Errorf("%d outputs are kept, %v", len(all), err)
+	}
+	// What a process that died has left goes when it is old, as temporary files do.
+	now := time.Now()
+	place := func(name string, age time.Duration) string {
+		name = filepath.Join(r.dir, name)
+		if err := errors.Join(os.MkdirAll(name, 0o700), os.Chtimes(name, now.Add(-age), now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	young := []string{place(".output/part-young", time.Hour), place(".tmp/young", 24*time.Hour)}
+	old := []string{place(".output/part-old", 25*time.Hour), place(".tmp/old", 8*24*time.Hour)}
+	r.run(t.Context(), input{Command: "true"}, nil)
+	for i := range old {
+		_, goneErr := os.Stat(old[i])
+		if _, err := os.Stat(young[i]); err != nil || !errors.Is(goneErr, os.ErrNotExist) {
+			t.Errorf("%s: %v; %s: %v", old[i], goneErr, young[i], err)
+		}
 	}
 	outside := t.TempDir()
 	if err := os.RemoveAll(filepath.Join(r.dir, spoolFolder)); err != nil {
