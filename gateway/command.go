@@ -27,8 +27,11 @@ type command struct {
 	who              who
 	// urgent commands work while parley shuts down too.
 	urgent bool
-	// idle commands end a running turn first.
+	// idle commands wait for their turn among the messages, and make way before they
+	// change the session.
 	idle bool
+	// lists: without arguments an idle command only lists, and waits for nothing.
+	lists bool
 	// run answers: it ends the inbox row itself.
 	run func(c *conversation, ctx context.Context, in invocation)
 }
@@ -48,7 +51,7 @@ var commands = table(
 	command{name: "stop", help: "stop what I am doing, tools included", who: turnPerson, urgent: true, run: (*conversation).cmdStop},
 	command{name: "new", args: "[title]", help: "begin a new session", who: everybody, idle: true, run: (*conversation).cmdNew},
 	command{name: "reset", help: "begin anew and forget this session's context", who: everybody, idle: true, run: (*conversation).cmdReset},
-	command{name: "resume", args: "[number or id]", help: "go on with an earlier session", who: everybody, idle: true, run: (*conversation).cmdResume},
+	command{name: "resume", args: "[number or id]", help: "go on with an earlier session", who: everybody, idle: true, lists: true, run: (*conversation).cmdResume},
 	command{name: "sessions", help: "list this chat's sessions", who: everybody, run: (*conversation).cmdSessions},
 	command{name: "retry", help: "take my last answer back and answer again", who: everybody, idle: true, run: (*conversation).cmdRetry},
 	command{name: "undo", args: "[number]", help: "take the last questions and answers back", who: everybody, idle: true, run: (*conversation).cmdUndo},
@@ -137,25 +140,30 @@ func (c *conversation) command(ctx context.Context, it record.InboxItem, o chat.
 		c.answer(ctx, in, fmt.Sprintf("`/%s` is for %s.", name, cmd.who), record.NoEffect{})
 		return true
 	}
-	if cmd.idle && (c.turn != nil || c.compression != nil) {
-		c.clearWay(ctx, it, o)
-		return false
-	}
 	cmd.run(c, ctx, in)
-	return true
+	return !slices.ContainsFunc(c.inbox, func(x record.InboxItem) bool { return x.Seq == it.Seq })
 }
 
-// clearWay ends what runs for a command that needs the conversation idle, and
-// withdraws the messages that were queued before it, visibly.
-func (c *conversation) clearWay(ctx context.Context, it record.InboxItem, o chat.Origin) {
+// makeWay reports whether nothing runs that stands on the session which a command is
+// about to change. If something does, whoever may stop it ends it by this, with the
+// messages that were queued before, visibly; the command's row waits for that end.
+func (c *conversation) makeWay(ctx context.Context, in invocation) bool {
+	if c.turn == nil && c.compression == nil {
+		return true
+	}
+	if !c.mayStop(in) {
+		c.answer(ctx, in, "I am at work for somebody else here, and this would stop me. Send it again when I am done.", record.NoEffect{})
+		return false
+	}
 	c.cancelTurn(agentcore.ErrStopped)
 	if c.compression != nil {
 		c.compression.cancel(agentcore.ErrStopped)
 	}
-	if queued := c.messagesBefore(it.Seq); len(queued) > 0 {
-		d := c.reply(queued[0], o, "Not answered any more: "+c.list(queued)+".")
+	if queued := c.messagesBefore(in.item.Seq); len(queued) > 0 {
+		d := c.reply(queued[0], in.from, "Not answered any more: "+c.list(queued)+".")
 		c.end(ctx, "withdrawn by a command", record.NoEffect{}, []record.Delivery{d}, queued...)
 	}
+	return false
 }
 
 // messagesBefore returns the queued messages that came before a row.
@@ -175,10 +183,15 @@ func (c *conversation) may(cmd command, in invocation) bool {
 	case adminsOnly:
 		return in.role.Admin()
 	case turnPerson:
-		return c.turn == nil || in.role.Admin() || c.turn.row.Person == in.from.From.ID
+		return c.mayStop(in)
 	case everybody:
 	}
 	return true
+}
+
+// mayStop says whether a person may end what runs: their own turn, or an admin any.
+func (c *conversation) mayStop(in invocation) bool {
+	return c.turn == nil || in.role.Admin() || c.turn.row.Person == in.from.From.ID
 }
 
 // answer ends a command's row with an effect and one reply.

@@ -97,6 +97,9 @@ func (c *conversation) beginRoot(ctx context.Context, in invocation, why record.
 	if title == confirm {
 		title = ""
 	}
+	if !c.makeWay(ctx, in) {
+		return
+	}
 	text := "✨ A new session. The one before is kept: `/resume` goes back to it."
 	if title != "" {
 		text = "✨ A new session: **" + inert(title) + "**. The one before is kept: `/resume` goes back to it."
@@ -203,6 +206,9 @@ func (c *conversation) cmdResume(ctx context.Context, in invocation) {
 	target, name, ok := findSession(list, in.args)
 	if !ok {
 		c.answer(ctx, in, fmt.Sprintf("There is no session %q in this chat. `/sessions` lists what there is.", inert(in.args)), record.NoEffect{})
+		return
+	}
+	if !c.makeWay(ctx, in) {
 		return
 	}
 	d := c.reply(in.item, in.from, "↩️ Back in **"+inert(name)+"**. Go on where we were.")

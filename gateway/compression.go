@@ -96,7 +96,11 @@ func (c *conversation) onCompressionEnded(ctx context.Context, e compressionEnde
 	}
 	switch {
 	case rc.asked != nil:
-		c.answer(ctx, *rc.asked, text, record.NoEffect{}, showSummary)
+		var buttons [][]chat.Button
+		if c.stale { // there is a new summary
+			buttons = append(buttons, showSummary)
+		}
+		c.answer(ctx, *rc.asked, text, record.NoEffect{}, buttons...)
 	case e.result.Outcome == engine.Blocked:
 		c.notice(ctx, "blocked/"+string(c.conv.Session), "⚠️ "+text+" `/new` begins afresh, `/compress TOPIC` tries once more.")
 	case c.stale && c.conv.Verbose != record.VerboseOff:
@@ -164,6 +168,9 @@ func (rc *runningCompression) announce(ctx context.Context, c *conversation) {
 }
 
 func (c *conversation) cmdCompress(ctx context.Context, in invocation) {
+	if !c.makeWay(ctx, in) {
+		return
+	}
 	c.drop(in.item) // it is answered when the compression has ended
 	c.compress(ctx, engine.Manual, clip(in.args, 500), &in)
 }

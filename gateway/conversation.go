@@ -369,22 +369,22 @@ func (c *conversation) process(ctx context.Context) {
 // neverWaits says whether an event is handled in any state, whatever is queued
 // before it (STP-002).
 func neverWaits(ev chat.Event) bool {
-	name := ""
+	name, args := "", ""
 	switch ev := ev.(type) {
 	case chat.MessageReceived:
-		cmd, _, ok := parseCommand(ev.Text)
-		if !ok {
+		var ok bool
+		if name, args, ok = parseCommand(ev.Text); !ok {
 			return false
 		}
-		name = cmd
 	case chat.CommandInvoked:
-		name = ev.Name
+		name, args = ev.Name, ev.Args
 	case chat.ButtonPressed:
-		name, _, _ = strings.Cut(strings.TrimPrefix(ev.Data, commandPrefix), " ")
+		name, args, _ = strings.Cut(strings.TrimPrefix(ev.Data, commandPrefix), " ")
 	case chat.TaskDue:
 		return false
 	}
-	return !commands[name].idle
+	cmd := commands[name]
+	return !cmd.idle || cmd.lists && args == ""
 }
 
 // dispatch handles one event and reports whether later ones may be looked at.

@@ -70,7 +70,7 @@ func (c *conversation) cmdUndo(ctx context.Context, in invocation) {
 		}
 	}
 	gone := c.lastExchanges(ctx, in, n)
-	if gone == nil {
+	if gone == nil || !c.makeWay(ctx, in) {
 		return
 	}
 	var said []string
@@ -93,6 +93,9 @@ func (c *conversation) cmdBranch(ctx context.Context, in invocation) {
 		c.answer(ctx, in, "There is nothing to branch from yet.", record.NoEffect{})
 		return
 	}
+	if !c.makeWay(ctx, in) {
+		return
+	}
 	title := clip(firstLine(in.args), 120)
 	text := "🌿 This is a branch now. `/resume` goes back to where it began."
 	if title != "" {
@@ -104,7 +107,7 @@ func (c *conversation) cmdBranch(ctx context.Context, in invocation) {
 // cmdRetry takes the newest exchange back and answers it again, in one transaction.
 func (c *conversation) cmdRetry(ctx context.Context, in invocation) {
 	gone := c.lastExchanges(ctx, in, 1)
-	if gone == nil {
+	if gone == nil || !c.makeWay(ctx, in) {
 		return
 	}
 	begun, err := c.g.store.StartTurn(ctx, c.fence, record.TurnStart{
