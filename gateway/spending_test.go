@@ -68,7 +68,7 @@ func TestCompressionAtALimitIsNotMade(t *testing.T) {
 	h.Say(owner, "/compress")
 	h.Platform.Await(t, gatewaytest.Direct(owner).Chat, "the reason", func(ps []gatewaytest.Post) bool {
 		text := ps[len(ps)-1].Out.Text
-		return strings.HasPrefix(text, "Nothing was compressed") && strings.Contains(text, "for this chat is reached") && len(ps[len(ps)-1].Out.Buttons) == 1
+		return strings.HasPrefix(text, "Nothing was compressed") && strings.Contains(text, "for this chat is reached") && len(ps[len(ps)-1].Out.Buttons) == 0
 	})
 	_, after := standing(t, h.Store)
 	if len(m.Requests()) != asked || after.ID != s.ID || !after.CoolUntil.IsZero() {
