@@ -76,11 +76,12 @@ func serve(t *testing.T, tl *timeline, listen, token string) *site {
 	}
 	server, err := httpserver.New(cfg, httpserver.Deps{
 		Log: zap.NewNop(), Ready: func(context.Context) []httpserver.Problem { return nil },
-		Metrics: prometheus.NewRegistry(), Routes: s.adapter.Routes(),
+		Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.Mount(s.adapter.Routes())
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -41,9 +41,10 @@ func (a *app) serve(ctx context.Context) error {
 // pageURL opens the web chat and signs the browser in.
 func (p *parts) pageURL() string { return p.server.URL() + p.page.StartPath() }
 
-// daemon runs until ctx ends: store, agent, gateway, adapters, each after what it
-// stands on, and down again in reverse. announce is called once HTTP can be
-// reached; it may use the network and is waited for.
+// daemon runs until ctx ends: server, store, agent, gateway, adapters, each after what
+// it stands on, and down again in reverse. The server is first, so that a taken port is
+// known at once and that /readyz says what is waited for. announce is called once
+// everything can be reached; it may use the network and is waited for.
 func (a *app) daemon(ctx context.Context, cfg *config.Config, announce func(context.Context, *parts)) error {
 	log, err := newLogger(cfg.Log, a.stderr, cfg.Redact)
 	if err != nil {
@@ -56,42 +57,50 @@ func (a *app) daemon(ctx context.Context, cfg *config.Config, announce func(cont
 	if err != nil {
 		return err
 	}
-	db, err := openDatabase(ctx, cfg, log)
-	if err != nil {
-		return stopped(ctx, err)
+	p := &parts{models: models, metrics: newMetrics()}
+	if err := p.listen(ctx, cfg, log); err != nil {
+		return err
 	}
-	defer db.Close()
-	p, err := wireDaemon(ctx, wiring{config: cfg, db: db, log: log, models: models})
-	if err != nil {
-		return stopped(ctx, err)
-	}
-	if err := p.server.Listen(ctx); err != nil {
-		return fmt.Errorf("%w; set http.listen to another address", err)
-	}
-	log.Info("parley starts", zap.String("version", versionText()), zap.String("configuration", sourceOf(cfg)), zap.String("model", string(cfg.Model)))
-	return a.run(ctx, p, announce)
-}
-
-// run runs the server and the gateway. The server outlives the gateway, so that the
-// end of running turns can still be seen.
-func (a *app) run(ctx context.Context, p *parts, announce func(context.Context, *parts)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopServing()
 	var serverErr error
-	var server, announcing sync.WaitGroup
+	var server sync.WaitGroup
 	server.Go(func() {
 		serverErr = p.server.Run(serving)
 		stop()
 	})
+	closeServer := func() {
+		stopServing()
+		server.Wait()
+	}
+	err = a.behind(ctx, p, wiring{config: cfg, log: log, models: models}, announce, closeServer)
+	closeServer()
+	return errors.Join(err, serverErr)
+}
+
+// behind opens the database, which may take as long as it likes, and runs what stands
+// behind the server. closeServer is called before the database is closed: the server
+// outlives the gateway, so that the end of running turns can still be seen.
+func (a *app) behind(ctx context.Context, p *parts, w wiring, announce func(context.Context, *parts), closeServer func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var err error
+	if w.db, err = openDatabase(ctx, w.config, w.log); err != nil {
+		return stopped(ctx, err)
+	}
+	defer w.db.Close()
+	defer closeServer()
+	if err := p.wireDaemon(ctx, w); err != nil {
+		return stopped(ctx, err)
+	}
+	w.log.Info("parley starts", zap.String("version", versionText()), zap.String("configuration", sourceOf(w.config)), zap.String("model", string(w.config.Model)))
+	var announcing sync.WaitGroup
 	announcing.Go(func() { announce(ctx, p) })
-	err := stopped(ctx, p.answer(ctx, a.hurry))
+	err = stopped(ctx, p.answer(ctx, a.hurry))
 	stop()
 	announcing.Wait()
-	stopServing()
-	server.Wait()
-	return errors.Join(err, serverErr)
+	return err
 }
 
 // stopped turns an error that is only due to a signal into an orderly end.

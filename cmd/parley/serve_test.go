@@ -220,11 +220,23 @@ func TestServeWithATakenPort(t *testing.T) {
 }
 
 // TestServeWaitsForTheDatabase: a server that is down at the start is waited for, and
-// a signal ends the wait.
+// a signal ends the wait; health answers meanwhile.
 func TestServeWaitsForTheDatabase(t *testing.T) {
-	dir := write(t, "model: demo/demo\ndata_dir: ./data\ndatabase: { url: \"postgres://nobody:database-password@127.0.0.1:1/none\" }\n")
+	dir := write(t, "http: { listen: \"127.0.0.1:0\" }\nmodel: demo/demo\ndata_dir: ./data\ndatabase: { url: \"postgres://nobody:database-password@127.0.0.1:1/none\" }\n")
 	d := startDaemon(t, dir, nil, "serve")
 	d.log.find(t, "waiting for the database")
+	server := "http://" + d.log.find(t, `http server listens.*?(127\.0\.0\.1:\d+)`)
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		resp, err := http.Get(server + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != want || (want != http.StatusOK && !strings.Contains(string(body), `"component":"database"`)) {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
 	if code := d.end(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

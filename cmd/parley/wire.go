@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -51,6 +52,8 @@ type parts struct {
 	server *httpserver.Server
 	// page is the web chat, nil if it is off.
 	page *web.Adapter
+	// db is nil until everything behind the server is made.
+	db atomic.Pointer[database]
 }
 
 // wiring is what parts are made from.
@@ -98,31 +101,31 @@ func (w wiring) platforms() ([]chat.Adapter, error) {
 	return adapters, nil
 }
 
-// wireDaemon makes everything that `serve` and `demo` run.
-func wireDaemon(ctx context.Context, w wiring) (*parts, error) {
-	p := &parts{models: w.models, metrics: newMetrics()}
+// wireDaemon makes everything that `serve` and `demo` run, behind the server that
+// listens already.
+func (p *parts) wireDaemon(ctx context.Context, w wiring) error {
 	adapters, err := w.platforms()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if w.config.Platforms.Web.Enabled {
 		token, err := pageToken(w.config)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.page, err = web.New(w.config.Platforms.Web, web.Deps{
 			Log: w.log, Timeline: w.db.Timeline(), Directory: w.db.Directory(), Token: token, Guard: httpserver.NewGuard(w.config.HTTP).Wrap,
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := w.own(ctx, web.Person); err != nil {
-			return nil, err
+			return err
 		}
 		adapters = append(adapters, p.page)
 	}
 	if err := p.wire(w, adapters); err != nil {
-		return nil, err
+		return err
 	}
 	routes := map[string]http.Handler{}
 	for _, a := range adapters {
@@ -133,11 +136,21 @@ func wireDaemon(ctx context.Context, w wiring) (*parts, error) {
 		}
 	}
 	maps.Copy(routes, p.gateway.Routes())
-	p.server, err = httpserver.New(w.config.HTTP, httpserver.Deps{
-		Log: w.log, Metrics: p.metrics.registry, Routes: routes,
-		Ready: func(ctx context.Context) []httpserver.Problem { return p.problems(ctx, w.db) },
-	})
-	return p, err
+	p.server.Mount(routes)
+	p.db.Store(w.db)
+	return nil
+}
+
+// listen makes the server and binds its address, before there is a database.
+func (p *parts) listen(ctx context.Context, c *config.Config, log *zap.Logger) (err error) {
+	p.server, err = httpserver.New(c.HTTP, httpserver.Deps{Log: log, Metrics: p.metrics.registry, Ready: p.problems})
+	if err != nil {
+		return err
+	}
+	if err := p.server.Listen(ctx); err != nil {
+		return fmt.Errorf("%w; set http.listen to another address", err)
+	}
+	return nil
 }
 
 // wire makes the agent and the gateway between the given adapters.
@@ -280,8 +293,12 @@ func (w wiring) book() *spending.Book {
 }
 
 // problems are what keeps the daemon from being ready.
-func (p *parts) problems(ctx context.Context, db *database) []httpserver.Problem {
+func (p *parts) problems(ctx context.Context) []httpserver.Problem {
 	var problems []httpserver.Problem
+	db := p.db.Load()
+	if db == nil {
+		return []httpserver.Problem{{Component: "database", Reason: "parley is starting and waits for it; the log says why"}}
+	}
 	if err := db.Ping(ctx); err != nil {
 		problems = append(problems, httpserver.Problem{Component: "database", Reason: err.Error()})
 	}

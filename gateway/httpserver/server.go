@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,8 +34,6 @@ type Deps struct {
 	Ready func(context.Context) []Problem
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
-	// Routes are the handlers of the adapters by http.ServeMux pattern.
-	Routes map[string]http.Handler
 }
 
 // Problem is one reason for not being ready.
@@ -51,6 +50,8 @@ type Server struct {
 	log      *zap.Logger
 	http     *http.Server
 	listener net.Listener
+	// mounted is nil until Mount.
+	mounted atomic.Pointer[http.ServeMux]
 	// closing ends the streams as soon as the server begins to stop.
 	closing context.Context
 	close   context.CancelFunc
@@ -70,9 +71,7 @@ func New(cfg Config, d Deps) (*Server, error) {
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.Handle("GET /readyz", readyz(d.Ready))
 	mux.Handle("GET /metrics", operatorsOnly(cfg, promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{})))
-	for pattern, h := range d.Routes {
-		mux.Handle(pattern, h)
-	}
+	mux.HandleFunc("/", s.rest)
 	s.http = &http.Server{
 		Handler:           s.streams(harden(panicDoor(d.Log, limits(mux)))),
 		ReadHeaderTimeout: headerTimeout,
@@ -81,6 +80,27 @@ func New(cfg Config, d Deps) (*Server, error) {
 		ErrorLog:          zap.NewStdLog(d.Log),
 	}
 	return s, nil
+}
+
+// Mount adds the handlers of the adapters, by http.ServeMux pattern, once there are
+// any: until then health can be asked for, and all else is told to come again. It is
+// called once.
+func (s *Server) Mount(routes map[string]http.Handler) {
+	mux := http.NewServeMux()
+	for pattern, h := range routes {
+		mux.Handle(pattern, h)
+	}
+	s.mounted.Store(mux)
+}
+
+func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
+	mux := s.mounted.Load()
+	if mux == nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "parley is starting; /readyz says what it waits for", http.StatusServiceUnavailable)
+		return
+	}
+	mux.ServeHTTP(w, r)
 }
 
 // Listen binds the address, so that a taken port is known before anything else

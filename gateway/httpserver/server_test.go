@@ -34,7 +34,7 @@ type fixture struct {
 	client *http.Client
 }
 
-func start(t *testing.T, cfg httpserver.Config, d httpserver.Deps) *fixture {
+func start(t *testing.T, cfg httpserver.Config, d httpserver.Deps, routes ...map[string]http.Handler) *fixture {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
 	d.Log = zap.New(core)
@@ -50,6 +50,9 @@ func start(t *testing.T, cfg httpserver.Config, d httpserver.Deps) *fixture {
 	s, err := httpserver.New(cfg, d)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range routes {
+		s.Mount(r)
 	}
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
@@ -182,13 +185,13 @@ func TestMetricsAreForOperators(t *testing.T) {
 }
 
 func TestPanicCostsOneRequestAndLeavesAnID(t *testing.T) {
-	f := start(t, httpserver.Config{}, httpserver.Deps{Routes: map[string]http.Handler{
+	f := start(t, httpserver.Config{}, httpserver.Deps{}, map[string]http.Handler{
 		"/boom": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a private detail") }),
 		"/late": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "half")
 			panic("late")
 		}),
-	}})
+	})
 	res, body := f.do(t, "GET", "/boom", "")
 	id, ok := strings.CutPrefix(strings.TrimSpace(body), "internal error ")
 	if res.StatusCode != 500 || !ok {
@@ -215,11 +218,11 @@ func TestPanicCostsOneRequestAndLeavesAnID(t *testing.T) {
 }
 
 func TestEveryAnswerIsHardened(t *testing.T) {
-	f := start(t, httpserver.Config{}, httpserver.Deps{Routes: map[string]http.Handler{
+	f := start(t, httpserver.Config{}, httpserver.Deps{}, map[string]http.Handler{
 		"/page": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Security-Policy", "default-src 'self'")
 		}),
-	}})
+	})
 	for _, path := range []string{"/healthz", "/nothing", "/page"} {
 		res, _ := f.do(t, "GET", path, "")
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"} {
@@ -235,7 +238,7 @@ func TestEveryAnswerIsHardened(t *testing.T) {
 }
 
 func TestBodiesAreBounded(t *testing.T) {
-	f := start(t, httpserver.Config{}, httpserver.Deps{Routes: map[string]http.Handler{
+	f := start(t, httpserver.Config{}, httpserver.Deps{}, map[string]http.Handler{
 		"/take": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.Copy(io.Discard, r.Body)
 			var tooLarge *http.MaxBytesError
@@ -243,7 +246,7 @@ func TestBodiesAreBounded(t *testing.T) {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
 			}
 		}),
-	}})
+	})
 	if res, _ := f.do(t, "POST", "/take", strings.Repeat("x", 9<<20)); res.StatusCode != 413 {
 		t.Errorf("9 MB: %d", res.StatusCode)
 	}
@@ -254,7 +257,7 @@ func TestBodiesAreBounded(t *testing.T) {
 
 func TestStopEndsStreamsAndFinishesRequests(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
-	f := start(t, httpserver.Config{}, httpserver.Deps{Routes: map[string]http.Handler{
+	f := start(t, httpserver.Config{}, httpserver.Deps{}, map[string]http.Handler{
 		"/events": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: hello\n\n")
@@ -269,7 +272,7 @@ func TestStopEndsStreamsAndFinishesRequests(t *testing.T) {
 				_, _ = io.WriteString(w, "finished")
 			}
 		}),
-	}})
+	})
 	req, err := http.NewRequestWithContext(t.Context(), "GET", f.url+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -304,9 +307,9 @@ func TestStopEndsStreamsAndFinishesRequests(t *testing.T) {
 func TestGuard(t *testing.T) {
 	free := func(t *testing.T, cfg httpserver.Config) *fixture {
 		g := httpserver.NewGuard(cfg)
-		return start(t, cfg, httpserver.Deps{Routes: map[string]http.Handler{
+		return start(t, cfg, httpserver.Deps{}, map[string]http.Handler{
 			"/page": g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") })),
-		}})
+		})
 	}
 	local := free(t, httpserver.Config{Listen: "127.0.0.1:0", PublicURL: "https://chat.example.org"})
 	all := free(t, httpserver.Config{Listen: "0.0.0.0:0"})
@@ -388,6 +391,34 @@ func TestNewRefusesAWrongConfig(t *testing.T) {
 	for _, key := range []string{"http.listen", "http.public_url"} {
 		if err == nil || !strings.Contains(fmt.Sprint(err), key) {
 			t.Errorf("%s is not in %v", key, err)
+		}
+	}
+}
+
+// While nothing is mounted yet, health can be asked for and the rest is told to wait.
+func TestBeforeAnythingIsMounted(t *testing.T) {
+	f := start(t, httpserver.Config{}, httpserver.Deps{Ready: func(context.Context) []httpserver.Problem {
+		return []httpserver.Problem{{Component: "database", Reason: "away"}}
+	}})
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/": 503, "/webhook/telegram/main": 503} {
+		resp, err := f.client.Get(f.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	f.server.Mount(map[string]http.Handler{"GET /{$}": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	for path, want := range map[string]int{"/": 200, "/webhook/telegram/main": 404} {
+		resp, err := f.client.Get(f.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("mounted, %s: %d, want %d", path, resp.StatusCode, want)
 		}
 	}
 }
