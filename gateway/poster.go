@@ -69,6 +69,8 @@ type job struct {
 	wait   time.Duration
 	gone   bool // remove the message instead
 	placed bool // see limiter.final
+	// first and last are when it was sent without knowing what came of it.
+	first, last time.Time
 }
 
 func newPoster(c record.Conversation, f record.Fence, d posterDeps, log *zap.Logger) *poster {
@@ -108,6 +110,7 @@ func (p *poster) add(ds ...record.Delivery) {
 			continue
 		}
 		j.d.Message, j.d.State, j.d.Attempts = p.queue[i].d.Message, p.queue[i].d.State, p.queue[i].d.Attempts
+		j.first, j.last = p.queue[i].first, p.queue[i].last
 		p.queue[i] = j
 	}
 	p.mu.Unlock()
@@ -317,6 +320,9 @@ func (p *poster) create(ctx context.Context, j *job) error {
 		return err
 	}
 	killpoint.Here(killpoint.DeliverySending)
+	if j.last = p.deps.now(); j.first.IsZero() {
+		j.first = j.last
+	}
 	id, err := p.send(ctx, j.d.Address, p.content(j.d))
 	if err == nil {
 		killpoint.Here(killpoint.DeliverySent)
@@ -327,31 +333,6 @@ func (p *poster) create(ctx context.Context, j *job) error {
 	return p.failedCreate(ctx, j, err)
 }
 
-// resolveUnknown deals with a creation that may have happened: found by its key, or,
-// where nobody can tell, shown once more with a mark.
-func (p *poster) resolveUnknown(ctx context.Context, j *job) (done bool, err error) {
-	if j.d.State != record.DeliveryUnknown && j.d.State != record.DeliverySending {
-		return false, nil
-	}
-	if f, ok := p.deps.adapter.(chat.Finder); ok {
-		switch id, found, err := f.Find(ctx, j.d.Address, j.d.Out.Key); {
-		case errors.Is(err, chat.ErrAmbiguous): // the platform cannot tell any more
-		case err != nil:
-			return false, err
-		case found:
-			j.d.Message = id
-			return true, p.edit(ctx, j)
-		default:
-			return false, nil
-		}
-	}
-	if j.d.Attempts >= unknownTries {
-		return true, p.finish(ctx, j, record.DeliveryFailed, chat.ErrAmbiguous)
-	}
-	j.d.Marked = true
-	return false, nil
-}
-
 // failedCreate sorts a failed Send.
 func (p *poster) failedCreate(ctx context.Context, j *job, err error) error {
 	var limited *chat.RateLimitError
@@ -359,8 +340,7 @@ func (p *poster) failedCreate(ctx context.Context, j *job, err error) error {
 	switch {
 	case errors.As(err, &limited):
 		p.deps.limiter.pause(j.d.Address.Chat, limited, p.deps.now())
-		j.d.State = record.DeliveryPending // certainly not sent
-		j.d.Attempts--
+		j.notSent()
 		if err := p.save(ctx, j.d); err != nil {
 			return err
 		}
@@ -371,8 +351,7 @@ func (p *poster) failedCreate(ctx context.Context, j *job, err error) error {
 	case errors.Is(err, chat.ErrAmbiguous), ctx.Err() != nil:
 		j.d.State = record.DeliveryUnknown
 	default:
-		j.d.State = record.DeliveryPending
-		j.d.Attempts--
+		j.notSent()
 	}
 	if serr := p.save(ctx, j.d); serr != nil {
 		return serr

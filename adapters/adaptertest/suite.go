@@ -29,6 +29,7 @@ const (
 	CutBefore                  // the connection ends before the call took effect
 	CutAfter                   // and after
 	Refused                    // the content is refused for good
+	LandsLate                  // the connection ends, and the call takes effect at Late's Land
 )
 
 // Platform is the far side of the adapter under test, on loopback.
@@ -44,6 +45,15 @@ type Platform interface {
 	// Complaints are what the platform had to say against the calls so far, other
 	// than failures that Fail ordered: refused markup, wrong parameters.
 	Complaints() []string
+}
+
+// Late is a Platform on which LandsLate can be ordered. One whose adapter is a
+// chat.Finder has to be.
+type Late interface {
+	// Land lets the calls take effect that have not yet.
+	Land()
+	// Standing is how many messages of the bot are in the chat.
+	Standing() int
 }
 
 // Subject is what Run needs of an adapter.
@@ -69,6 +79,7 @@ func Run(t *testing.T, s Subject) {
 		"refused secret":               refusedSecret,
 		"send edit delete":             sendEditDelete,
 		"after a crash":                afterACrash,
+		"landing after a crash":        landsLate,
 		"failures":                     failures,
 		"markup":                       markup,
 		"buttons":                      buttons,
@@ -286,7 +297,7 @@ func afterACrash(t *testing.T, s Subject) {
 	if !ok {
 		return // shown once more with a mark
 	}
-	found, ok, err := f.Find(ctx, s.Chat, m.Key)
+	found, ok, err := f.Find(ctx, s.Chat, attempt(m.Key, time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,6 +308,48 @@ func afterACrash(t *testing.T, s Subject) {
 	}
 	if found != sent {
 		t.Errorf("message %s was sent, and then %s", sent, found)
+	}
+	complaints(t, p)
+}
+
+// attempt is one that was made so long ago.
+func attempt(key string, age time.Duration) chat.Attempt {
+	at := time.Now().Add(-age)
+	return chat.Attempt{Key: key, First: at, Last: at}
+}
+
+// landsLate settles a delivery that was still on its way when its process died: who
+// looks for it at once does not see it, and it must not be there twice when it has
+// landed (DEL-004).
+func landsLate(t *testing.T, s Subject) {
+	p, ctx := s.Start(t), t.Context()
+	a := s.New(t, s.Secret)
+	f, ok := s.New(t, s.Secret).(chat.Finder)
+	if !ok {
+		return // shown once more with a mark
+	}
+	late, m := p.(Late), chat.Outgoing{Key: "of the dead process", Text: "once"}
+	p.Fail(LandsLate)
+	if _, err := a.Send(ctx, s.Chat, m); !errors.Is(err, chat.ErrAmbiguous) {
+		t.Fatalf("sent: %v", err)
+	}
+	_, found, err := f.Find(ctx, s.Chat, attempt(m.Key, 0))
+	if found || errors.Is(err, chat.ErrAmbiguous) {
+		t.Fatalf("found before it has landed: %t, %v", found, err)
+	}
+	if err == nil { // sending it again does no harm
+		if _, err := f.(chat.Adapter).Send(ctx, s.Chat, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late.Land()
+	if err != nil {
+		if _, found, err := f.Find(ctx, s.Chat, attempt(m.Key, time.Minute)); !found || err != nil {
+			t.Errorf("found after it has landed: %t, %v", found, err)
+		}
+	}
+	if n := late.Standing(); n != 1 {
+		t.Errorf("it is there %d times", n)
 	}
 	complaints(t, p)
 }

@@ -59,6 +59,7 @@ func (p platform) Fail(f adaptertest.Failure) {
 		adaptertest.CutBefore:   fakediscord.CutBefore,
 		adaptertest.CutAfter:    fakediscord.CutAfter,
 		adaptertest.Refused:     fakediscord.Refusal(400, 200000, "Message was blocked by automatic moderation"),
+		adaptertest.LandsLate:   fakediscord.LandsLate,
 	}[f]
 	left := 1
 	p.Server.Fail(func(r fakediscord.Request) *fakediscord.Fault {
@@ -68,6 +69,16 @@ func (p platform) Fail(f adaptertest.Failure) {
 		left--
 		return fault
 	})
+}
+
+// Standing implements adaptertest.Late.
+func (p platform) Standing() (n int) {
+	for _, m := range p.Messages(p.dm) {
+		if m.Author.ID == fakediscord.BotID {
+			n++
+		}
+	}
+	return n
 }
 
 func (p platform) Complaints() []string { return append(p.Violations(), p.Rejected()...) }

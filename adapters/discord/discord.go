@@ -61,9 +61,7 @@ type Adapter struct {
 	places places
 	recent recent
 	inter  interactions
-	// attempts are the keys that were sent.
-	attempts attempts
-	blind    sync.Once // said that messages come without their text
+	blind  sync.Once // said that messages come without their text
 
 	mu  sync.Mutex
 	who user

@@ -114,7 +114,6 @@ func (a *Adapter) Send(ctx context.Context, to chat.Address, m chat.Outgoing) (c
 // hands out the first message, as it was then: it is brought up to date, or, if it is
 // gone, made anew (STR-014).
 func (a *Adapter) post(ctx context.Context, to chat.Address, m chat.Outgoing, out outgoing) (chat.MessageID, error) {
-	a.attempts.note(m.Key, a.now())
 	out.Enforce = true
 	for _, key := range []string{m.Key, m.Key + "/again"} {
 		out.Nonce = nonce(key)

@@ -63,7 +63,8 @@ func TestSendOnce(t *testing.T) {
 	if _, err := a.Send(t.Context(), p.direct(), chat.Outgoing{Key: "k", Text: "part"}); !errors.Is(err, chat.ErrAmbiguous) {
 		t.Fatal(err)
 	}
-	if _, ok, err := a.Find(t.Context(), p.direct(), "k"); ok || err != nil {
+	now := time.Now()
+	if _, ok, err := a.Find(t.Context(), p.direct(), chat.Attempt{Key: "k", First: now.Add(-nonceLife / 2), Last: now}); ok || err != nil {
 		t.Errorf("found %t, %v", ok, err)
 	}
 	id := send(t, a, p.direct(), chat.Outgoing{Key: "k", Text: "the whole"})
@@ -71,8 +72,7 @@ func TestSendOnce(t *testing.T) {
 	p.DeleteAs(p.dm, string(id))
 	send(t, a, p.direct(), chat.Outgoing{Key: "k", Text: "the whole and more"})
 	p.shows(t, p.dm, "the whole and more")
-	a.now = func() time.Time { return time.Now().Add(2 * nonceLife) }
-	if _, _, err := a.Find(t.Context(), p.direct(), "k"); !errors.Is(err, chat.ErrAmbiguous) {
+	if _, _, err := a.Find(t.Context(), p.direct(), chat.Attempt{Key: "k", First: now.Add(-2 * nonceLife), Last: now}); !errors.Is(err, chat.ErrAmbiguous) {
 		t.Errorf("after the nonce's life: %v", err)
 	}
 	p.clean(t)

@@ -43,6 +43,7 @@ func (p platform) Fail(f adaptertest.Failure) {
 		adaptertest.CutBefore:   fakeslack.CutBefore,
 		adaptertest.CutAfter:    fakeslack.CutAfter,
 		adaptertest.Refused:     fakeslack.Refusal("invalid_attachments"),
+		adaptertest.LandsLate:   fakeslack.LandsLate,
 	}[f]
 	left := 1
 	p.Server.Fail(func(c fakeslack.Call) *fakeslack.Fault {
@@ -52,6 +53,16 @@ func (p platform) Fail(f adaptertest.Failure) {
 		left--
 		return fault
 	})
+}
+
+// Standing implements adaptertest.Late.
+func (p platform) Standing() (n int) {
+	for _, m := range p.Messages(p.channel) {
+		if m.DeletedAt.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // Complaints also holds every text that had to be sent without its markup.

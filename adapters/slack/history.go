@@ -3,9 +3,11 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	lib "github.com/slack-go/slack"
 
@@ -69,8 +71,23 @@ func (a *Adapter) History(ctx context.Context, at chat.Address, before chat.Mess
 	return quotes[max(0, len(quotes)-limit):], nil
 }
 
-// Find implements chat.Finder: every message that is not a stream carries its key.
-func (a *Adapter) Find(ctx context.Context, to chat.Address, key string) (chat.MessageID, bool, error) {
+// landing is how long a request may be on its way after the connection, or the process,
+// that made it has gone.
+const landing = 2 * time.Second
+
+// Find implements chat.Finder: every message that is not a stream carries its key. What
+// is not there may still arrive for a while after it was sent, and would then stand there
+// twice (DEL-004).
+func (a *Adapter) Find(ctx context.Context, to chat.Address, at chat.Attempt) (chat.MessageID, bool, error) {
+	asked := time.Now()
+	id, found, err := a.find(ctx, to, at.Key)
+	if err == nil && !found && asked.Sub(at.Last) < landing {
+		return "", false, errors.New("slack: it is not there, but was sent so recently that it may still arrive")
+	}
+	return id, found, err
+}
+
+func (a *Adapter) find(ctx context.Context, to chat.Address, key string) (chat.MessageID, bool, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	if id, found, err := a.findUpload(ctx, to, key); found || err != nil {

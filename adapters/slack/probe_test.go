@@ -70,7 +70,7 @@ func TestManifestScopesSuffice(t *testing.T) {
 	}
 	ts := chat.MessageID(s.Say(channel, alice, "hi"))
 	_, historyErr := a.History(t.Context(), at, ts, 10)
-	_, _, findErr := a.Find(t.Context(), at, "k")
+	_, _, findErr := a.Find(t.Context(), at, chat.Attempt{Key: "k"})
 	for what, err := range map[string]error{
 		"edit": a.Edit(t.Context(), at, id, chat.Outgoing{Key: "k", Text: "two"}), "react": a.React(t.Context(), at, ts, chat.ReactDone),
 		"status": a.Typing(t.Context(), at), "title": a.SetTitle(t.Context(), at, "title"), "history": historyErr, "find": findErr,

@@ -198,11 +198,11 @@ func TestFind(t *testing.T) {
 				}
 			}
 		}
-		id, ok, err := a.Find(t.Context(), at, "the key")
+		id, ok, err := a.Find(t.Context(), at, chat.Attempt{Key: "the key"})
 		if m, _ := s.Message(string(at.Chat), string(id)); err != nil || !ok || m.Text != "answer" {
 			t.Errorf("found %s %v %v: %+v", id, ok, err, m)
 		}
-		if id, ok, err := a.Find(t.Context(), at, "another key"); ok || err != nil {
+		if id, ok, err := a.Find(t.Context(), at, chat.Attempt{Key: "another key"}); ok || err != nil {
 			t.Errorf("found %s %v", id, err)
 		}
 	}
@@ -375,7 +375,7 @@ func TestSendFileRefused(t *testing.T) {
 	if _, err := a.Send(t.Context(), to, file); !errors.Is(err, chat.ErrAmbiguous) {
 		t.Errorf("an upload of which nobody knows: %v", err)
 	}
-	if id, ok, err := a.Find(t.Context(), to, "k"); !ok || err != nil || !strings.HasPrefix(string(id), fileMessage) {
+	if id, ok, err := a.Find(t.Context(), to, chat.Attempt{Key: "k"}); !ok || err != nil || !strings.HasPrefix(string(id), fileMessage) {
 		t.Errorf("it was shown, and is not found: %s %v", id, err)
 	}
 	s.FailNext("files.completeUploadExternal", fakeslack.CutBefore)
@@ -383,7 +383,7 @@ func TestSendFileRefused(t *testing.T) {
 	if _, err := a.Send(t.Context(), to, file); !errors.Is(err, chat.ErrAmbiguous) {
 		t.Errorf("another: %v", err)
 	}
-	if id, ok, err := a.Find(t.Context(), to, "k2"); ok || err != nil {
+	if id, ok, err := a.Find(t.Context(), to, chat.Attempt{Key: "k2"}); ok || err != nil {
 		t.Errorf("it was not shown, and is found: %s %v", id, err)
 	}
 	s.FailNext("files.getUploadURLExternal", fakeslack.CutAfter)

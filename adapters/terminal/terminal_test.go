@@ -227,7 +227,7 @@ func TestRecordFollowsPrint(t *testing.T) {
 	if _, err := f.Send(t.Context(), address, chat.Outgoing{Key: "a", Text: "answer"}); err == nil {
 		t.Error("a message that is not recorded counts as sent")
 	}
-	if _, ok, err := f.Find(t.Context(), address, "a"); ok || err != nil {
+	if _, ok, err := f.Find(t.Context(), address, chat.Attempt{Key: "a"}); ok || err != nil {
 		t.Errorf("found %v, %v", ok, err)
 	}
 	tl.set(nil)
@@ -236,7 +236,7 @@ func TestRecordFollowsPrint(t *testing.T) {
 		t.Errorf("ids %s and %s", id, again)
 	}
 	f.want("answer\n")
-	if got, ok, err := f.Find(t.Context(), address, "a"); got != id || !ok || err != nil {
+	if got, ok, err := f.Find(t.Context(), address, chat.Attempt{Key: "a"}); got != id || !ok || err != nil {
 		t.Errorf("found %s %v, %v", got, ok, err)
 	}
 }

@@ -64,13 +64,13 @@ func (a *Adapter) AckButton(_ context.Context, press chat.ButtonPressed, text st
 }
 
 // Find implements chat.Finder.
-func (a *Adapter) Find(ctx context.Context, to chat.Address, key string) (chat.MessageID, bool, error) {
+func (a *Adapter) Find(ctx context.Context, to chat.Address, at chat.Attempt) (chat.MessageID, bool, error) {
 	list, err := a.deps.Timeline.List(ctx, to, findAmong)
 	if err != nil {
 		return "", false, err
 	}
 	for _, e := range list {
-		if e.Key == key {
+		if e.Key == at.Key {
 			return e.ID, true, nil
 		}
 	}

@@ -322,10 +322,10 @@ func TestSendCountsOnce(t *testing.T) {
 	if again := s.send(chat.Outgoing{Key: "k", Text: "answer"}); again != id {
 		t.Errorf("ids %s, %s", id, again)
 	}
-	if got, ok, err := s.adapter.Find(t.Context(), address, "k"); got != id || !ok || err != nil {
+	if got, ok, err := s.adapter.Find(t.Context(), address, chat.Attempt{Key: "k"}); got != id || !ok || err != nil {
 		t.Errorf("find: %s %v %v", got, ok, err)
 	}
-	if _, ok, err := s.adapter.Find(t.Context(), address, "other"); ok || err != nil {
+	if _, ok, err := s.adapter.Find(t.Context(), address, chat.Attempt{Key: "other"}); ok || err != nil {
 		t.Errorf("found what was not sent: %v", err)
 	}
 }

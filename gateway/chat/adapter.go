@@ -111,11 +111,12 @@ type (
 	CommandPublisher interface {
 		PublishCommands(ctx context.Context, cmds []CommandInfo) error
 	}
-	// Finder reads back what was sent under an idempotency key, to resolve an
-	// unknown delivery. ok is false if it certainly was not sent, or if sending it again
-	// under the key cannot send it twice; ErrAmbiguous says that nobody can tell.
+	// Finder reads back what was sent, to resolve an unknown delivery. ok is false if it
+	// certainly was not sent and will not arrive any more, or if sending it again under
+	// its key cannot send it twice; ErrAmbiguous says that nobody can tell, any other
+	// error that it has to be asked again.
 	Finder interface {
-		Find(ctx context.Context, to Address, key string) (id MessageID, ok bool, err error)
+		Find(ctx context.Context, to Address, a Attempt) (id MessageID, ok bool, err error)
 	}
 	// Prober checks credentials and set-up for `parley doctor`.
 	Prober interface {
@@ -172,6 +173,13 @@ type CommandInfo struct {
 	Args        string
 	Description string
 	AdminOnly   bool
+}
+
+// Attempt is what is known of a message that may have been sent, perhaps by a process
+// that died meanwhile: its idempotency key, and when that was first and last tried.
+type Attempt struct {
+	Key         string
+	First, Last time.Time
 }
 
 // Finding is one result of Probe.

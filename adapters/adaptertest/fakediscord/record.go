@@ -13,6 +13,7 @@ import (
 // takes effect.
 type Fault struct {
 	AfterEffect bool    // do what the call asks first
+	Late        bool    // do it when [Server.Land] is called
 	Hang        bool    // never answer; ends when the client or the server goes away
 	Status      int     // answer with this status; 0: cut the connection
 	Code        int     // Discord's own code
@@ -28,6 +29,9 @@ var (
 	// asks first (DEL-004).
 	CutBefore = &Fault{}
 	CutAfter  = &Fault{AfterEffect: true}
+	// LandsLate cuts the connection; what the call asks for happens all the same, at
+	// [Server.Land].
+	LandsLate = &Fault{Late: true}
 	// Hang does nothing and never answers.
 	Hang = &Fault{Hang: true}
 	// BadGateway is the page of a proxy.
@@ -47,7 +51,22 @@ func Refusal(status, code int, message string) *Fault {
 }
 
 // faults decides which calls go wrong.
-type faults struct{ hook func(Request) *Fault }
+type faults struct {
+	hook func(Request) *Fault
+	late []func()
+}
+
+// Land does what the calls asked for that are still on their way, after the connection
+// that brought them has gone (DEL-004).
+func (s *Server) Land() {
+	s.mu.Lock()
+	late := s.fail.late
+	s.fail.late = nil
+	s.mu.Unlock()
+	for _, do := range late {
+		do()
+	}
+}
 
 // Fail asks f about each call before it takes effect; nil lets it pass. f replaces
 // the former one; nil ends it. It must not call the server.

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -113,6 +114,11 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 	req, err := decode(r, path)
 	fault := s.begin(req)
 	s.pause(r.Context(), s.opt.latency/2)
+	if fault != nil && fault.Late {
+		s.mu.Lock()
+		s.fail.late = append(s.fail.late, func() { _, _ = s.answer(httptest.NewRecorder(), r, req) }) // nobody is there to be answered
+		s.mu.Unlock()
+	}
 	if fault != nil && !fault.AfterEffect {
 		s.misbehave(w, r, fault)
 		return

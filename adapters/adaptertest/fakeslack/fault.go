@@ -9,6 +9,7 @@ import (
 // takes effect. Several values may share one Fault; it is not changed.
 type Fault struct {
 	AfterEffect bool   // do what the call asks first
+	Late        bool   // do it when [Server.Land] is called
 	Hang        bool   // never answer; ends when the client or the server goes away
 	Status      int    // of Body, or of the refusal; 0: cut the connection, or 200
 	Error       string // the word of a refusal
@@ -22,6 +23,9 @@ var (
 	CutBefore = &Fault{}
 	// CutAfter does what the call asks and cuts the connection (DEL-004).
 	CutAfter = &Fault{AfterEffect: true}
+	// LandsLate cuts the connection; what the call asks for happens all the same, at
+	// [Server.Land].
+	LandsLate = &Fault{Late: true}
 	// HangAfter does what the call asks and never answers.
 	HangAfter = &Fault{AfterEffect: true, Hang: true}
 	// BadGateway is the page of a proxy.
@@ -40,6 +44,20 @@ func Refusal(word string) *Fault { return &Fault{Error: word} }
 type faults struct {
 	hook func(Call) *Fault
 	next map[string][]*Fault
+	late []*request
+}
+
+// Land does what the calls asked for that are still on their way, after the connection
+// that brought them has gone (DEL-004).
+func (s *Server) Land() {
+	s.mu.Lock()
+	late := s.fail.late
+	s.fail.late = nil
+	s.mu.Unlock()
+	for _, r := range late {
+		_, _ = s.perform(r) // nobody is there to be answered
+	}
+	s.flush()
 }
 
 // Fail asks f about each call before it takes effect; nil lets it pass. f must be

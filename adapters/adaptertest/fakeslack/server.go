@@ -163,6 +163,11 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string) {
 	req, err := decode(w, r, name)
 	fault := s.begin(req)
 	s.pause(r)
+	if fault != nil && fault.Late {
+		s.mu.Lock()
+		s.fail.late = append(s.fail.late, req)
+		s.mu.Unlock()
+	}
 	if fault != nil && !fault.AfterEffect {
 		s.misbehave(w, r, fault)
 		return
