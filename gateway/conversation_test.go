@@ -34,3 +34,20 @@ func TestACompressionIsNotBegunTwice(t *testing.T) {
 		t.Errorf("the inbox is %+v", c.inbox)
 	}
 }
+
+// A conversation that takes nothing, since its account is not configured here, does not
+// collect the wake-ups of every sweep (RES-001).
+func TestWakeUpsAreMerged(t *testing.T) {
+	box := newMailbox()
+	for epoch := range int64(100) {
+		box.put(wake{fence: record.Fence{Epoch: epoch}})
+	}
+	box.put(wake{fence: record.Fence{Epoch: 3}})
+	box.put(wake{hint: &record.InboxItem{Seq: 1}})
+	box.put(wakeLost{})
+	box.put(wake{})
+	its := box.take()
+	if len(its) != 4 || its[0].(wake).fence.Epoch != 99 || its[1].(wake).hint == nil {
+		t.Errorf("the box has %d items: %+v", len(its), its)
+	}
+}

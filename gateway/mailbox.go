@@ -66,12 +66,31 @@ func newMailbox() *mailbox { return &mailbox{ring: make(chan struct{}, 1)} }
 // put adds an item and rings.
 func (m *mailbox) put(it item) {
 	m.mu.Lock()
-	m.items = append(m.items, it)
+	if !m.merge(it) {
+		m.items = append(m.items, it)
+	}
 	m.mu.Unlock()
 	select {
 	case m.ring <- struct{}{}:
 	default:
 	}
+}
+
+// merge makes one of two wake-ups without a hint that follow each other. Open work is
+// looked for every few seconds, also for a conversation that takes nothing for long.
+func (m *mailbox) merge(it item) bool {
+	w, ok := it.(wake)
+	if !ok || w.hint != nil || len(m.items) == 0 {
+		return false
+	}
+	last, ok := m.items[len(m.items)-1].(wake)
+	if !ok || last.hint != nil {
+		return false
+	}
+	if w.fence.Epoch > last.fence.Epoch {
+		m.items[len(m.items)-1] = w
+	}
+	return true
 }
 
 // take empties the box.

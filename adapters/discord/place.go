@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 
@@ -60,14 +61,21 @@ func newPlaces() places {
 	return places{channels: map[string]channel{}, refused: map[string]bool{}, roles: map[string]bool{}}
 }
 
-// maxPlaces bounds what is remembered of channels that the gateway does not tell.
+// maxPlaces bounds what is remembered of channels. Each mention makes a thread, and few
+// are ever deleted, so they are forgotten first, those that are closed before others;
+// one that is spoken in again is asked for.
 const maxPlaces = 100_000
 
 func (p *places) put(cs ...channel) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range cs {
-		if len(p.channels) < maxPlaces {
+		for _, idle := range []func(channel) bool{func(c channel) bool { return c.Archive.Archived }, channel.thread} {
+			if len(p.channels) >= maxPlaces {
+				maps.DeleteFunc(p.channels, func(_ string, c channel) bool { return idle(c) })
+			}
+		}
+		if _, known := p.channels[c.ID]; known || len(p.channels) < maxPlaces {
 			p.channels[c.ID] = c
 		}
 	}
@@ -89,9 +97,10 @@ func (p *places) known(id string) (channel, bool) {
 func (p *places) refuse(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.refused) < maxPlaces {
-		p.refused[id] = true
+	if len(p.refused) >= maxPlaces {
+		clear(p.refused)
 	}
+	p.refused[id] = true
 }
 
 func (p *places) refuses(id string) bool {
