@@ -9,7 +9,8 @@ package main
 //
 // A script runs on Telegram, or on the platforms that a line of it names:
 // "# platforms: all", or "# platforms: NAME..."; of these, a line may be for one
-// alone: "[NAME] ...". `go test -run 'TestScripts/NAME'` runs those of one platform.
+// alone: "[NAME] ...". One that is not for all says in its first line why, unless
+// its name does. `go test -run 'TestScripts/NAME'` runs those of one platform.
 //
 // The configuration is testdata/script/parley.yaml with the platform, followed by the
 // script's own more.yaml if it has one, whose sections replace those of the same name; a script that has a parley.yaml brings it
