@@ -29,6 +29,7 @@ type asker struct {
 	c     *conversation
 	fence record.Fence
 	turn  record.Turn
+	kind  chat.Kind
 }
 
 var _ agentcore.Asker = (*asker)(nil)
@@ -47,7 +48,7 @@ func (a *asker) Ask(ctx context.Context, q record.Approval) (record.Approval, er
 	card := record.Delivery{
 		ID: record.DeliveryID(record.NewID()), Conversation: q.Conversation, Turn: q.Turn, Kind: record.DeliverCard,
 		Key: "ask/" + string(q.ID), Address: a.turn.Address, State: record.DeliveryPending, Approval: q.ID,
-		Out: askCard(q, a.c.account.adapter.Limits()),
+		Out: askCard(q, a.kind, a.c.account.adapter.Limits()),
 	}
 	q, card, err := a.c.g.store.OpenApproval(ctx, a.fence, q, card)
 	if err != nil {
@@ -67,8 +68,9 @@ func (a *asker) Ask(ctx context.Context, q record.Approval) (record.Approval, er
 	}
 }
 
-// askCard is the message that asks.
-func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
+// askCard is the message that asks. In a group an answer in words is for the bot only
+// if it is a reply, or names it: the card says so.
+func askCard(q record.Approval, k chat.Kind, l chat.Limits) chat.Outgoing {
 	m := chat.Outgoing{Key: "ask/" + string(q.ID), Text: q.Question}
 	switch q.Kind {
 	case record.AskApproval, record.AskSpending:
@@ -87,6 +89,12 @@ func askCard(q record.Approval, l chat.Limits) chat.Outgoing {
 			m.Buttons = append(m.Buttons, []chat.Button{{Label: clip(o, 60), Data: askData(q.ID, strconv.Itoa(i))}})
 		}
 		switch {
+		case k == chat.Group && len(q.Options) == 0:
+			m.Text += "\n\n*Reply to this message with your answer.*"
+		case k == chat.Group && l.NoButtons:
+			m.Text += "\n\n*Reply to this message with a number, or in your own words.*"
+		case k == chat.Group:
+			m.Text += "\n\n*Choose, or reply to this message with your own answer.*"
 		case len(q.Options) > 0 && l.NoButtons:
 			m.Text += "\n\n*Answer with a number, or in your own words.*"
 		case len(q.Options) > 0:

@@ -121,6 +121,9 @@ func TestClarifyByButton(t *testing.T) {
 	if len(blue) > 64 || strings.Contains(blue, "blue") {
 		t.Errorf("a button's data is %q", blue)
 	}
+	if !strings.HasSuffix(card.Out.Text, "reply to this message with your own answer.*") {
+		t.Errorf("in a group, where only replies are heard, the card says %q", card.Out.Text)
+	}
 	h.Press(user, card, blue)
 	awaitAck(t, h, 1, "Only the person who was asked, or an admin, may answer.")
 	h.Press(owner, card, strings.TrimSuffix(blue, "1")+"7")

@@ -298,7 +298,7 @@ func (c *conversation) runTurn(ctx context.Context, j *journal, role record.Role
 	j.store, j.fence, j.live, j.post, j.limits = c.g.store, c.fence, rt.live, c.post, c.account.adapter.Limits()
 	req := agentcore.Request{
 		Turn: t, TaskID: t.ID, Conversation: c.conv, Sink: rt.live, Kind: c.conv.Kind, Journal: j,
-		Asker: &asker{c: c, fence: c.fence, turn: t}, Steering: steering{c.box}, Restart: rt.restart,
+		Asker: &asker{c: c, fence: c.fence, turn: t, kind: c.conv.Kind}, Steering: steering{c.box}, Restart: rt.restart,
 		PlatformHint: platformHint(j.limits), Role: role, Outbox: outbox{c: c, fence: c.fence, turn: t},
 	}
 	if r, ok := c.account.adapter.(chat.HistoryReader); ok {
