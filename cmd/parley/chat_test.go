@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/store/record"
 	"parley/store/storetest"
 )
 
@@ -25,11 +26,13 @@ func TestChat(t *testing.T) {
 	typed(t, dir, env, "The second thing.\n").has(t, 0, "A new session", "> The second thing.")
 	typed(t, dir, env, "The third thing.\n", "--resume").has(t, 0, "> The third thing.")
 	rows := decode[[]sessionRow](t, parleyIn(t, dir, env, "sessions", "list", "--json"))
-	if len(rows) != 2 || !rows[0].Current {
+	if len(rows) != 2 || !rows[0].Current || rows[0].Messages == nil {
 		t.Fatalf("sessions: %+v", rows)
 	}
 	typed(t, dir, env, "The fourth thing.\n", "--resume", rows[1].ID).has(t, 0, "> The fourth thing.")
 	parleyIn(t, dir, env, "sessions", "show", rows[0].ID).has(t, 0, "The second thing.", "The third thing.")
 	parleyIn(t, dir, env, "sessions", "show", rows[1].ID).has(t, 0, "The first thing.", "The fourth thing.")
+	typed(t, dir, env, "Lost?\n", "--resume", "nosuch").has(t, 1, "there is no session nosuch; see parley sessions list")
+	typed(t, dir, env, "Lost?\n", "--resume", record.NewID()).has(t, 1, "there is no session")
 	typed(t, dir, env, "", "nonsense").has(t, 2, `what is "nonsense"?`)
 }

@@ -45,9 +45,10 @@ type finding struct {
 // nothing but for one test turn per model, which costs a few tokens.
 func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	findings := a.examine(ctx)
-	well := true
+	well, configured := true, true
 	for _, f := range findings {
 		well = well && f.OK
+		configured = configured && (f.OK || f.Check != checkConfiguration)
 	}
 	if asJSON {
 		if err := printJSON(a.stdout, struct {
@@ -68,11 +69,17 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 			}
 		}
 	}
-	if !well {
+	switch {
+	case !configured:
+		return errReportedConfig
+	case !well:
 		return errReported
 	}
 	return nil
 }
+
+// checkConfiguration is the check without which nothing else is tried.
+const checkConfiguration = "configuration"
 
 func (a *app) examine(ctx context.Context) []finding {
 	cfg, err := a.loadConfig()
@@ -83,15 +90,15 @@ func (a *app) examine(ctx context.Context) []finding {
 		var findings []finding
 		for _, p := range wrong.Problems {
 			one := &config.Error{File: wrong.File, Problems: []config.Problem{p}}
-			findings = append(findings, finding{Check: "configuration", What: one.Error(), Fix: "correct the line; nothing else was tried"})
+			findings = append(findings, finding{Check: checkConfiguration, What: one.Error(), Fix: "correct the line; nothing else was tried"})
 		}
 		return findings
 	} else if err != nil {
-		return []finding{{Check: "configuration", What: err.Error()}}
+		return []finding{{Check: checkConfiguration, What: err.Error()}}
 	}
-	findings := []finding{{Check: "configuration", OK: true, What: sourceOf(cfg)}}
+	findings := []finding{{Check: checkConfiguration, OK: true, What: sourceOf(cfg)}}
 	for _, w := range cfg.Warnings() {
-		findings = append(findings, finding{Check: "configuration", OK: true, What: "note: " + w})
+		findings = append(findings, finding{Check: checkConfiguration, OK: true, What: "note: " + w})
 	}
 	log, err := newLogger(config.LogConfig{Level: "error", Format: "console"}, a.stderr, cfg.Redact)
 	if err != nil {

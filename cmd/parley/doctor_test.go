@@ -111,7 +111,11 @@ func TestDoctorNamesTheFix(t *testing.T) {
 
 func TestDoctorWithAWrongFile(t *testing.T) {
 	dir := write(t, "modle: a/b\nhttpx: {}\n")
-	got := decode[diagnosis](t, parleyIn(t, dir, nil, "doctor", "--json"))
+	o := parleyIn(t, dir, nil, "doctor", "--json")
+	if o.code != exitConfig {
+		t.Errorf("exit code %d", o.code)
+	}
+	got := decode[diagnosis](t, o)
 	if got.OK || len(got.Findings) != 2 || !strings.Contains(got.Findings[0].What, "parley.yaml:1: modle") {
 		t.Errorf("%+v", got)
 	}

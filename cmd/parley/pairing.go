@@ -118,7 +118,7 @@ func (a *app) pairingRevoke(ctx context.Context, p chat.Person) error {
 	return a.withDatabase(ctx, func(db *database) error {
 		err := db.RemoveMember(ctx, p)
 		if errors.Is(err, record.ErrNotFound) {
-			return fmt.Errorf("nobody is known as %s; see parley pairing list", oneLine(string(p), 60))
+			return fmt.Errorf("nobody is known as %s; see parley pairing list, and access.allow and access.admins in the configuration", oneLine(string(p), 60))
 		}
 		if err != nil {
 			return err

@@ -30,8 +30,12 @@ type process struct {
 	interrupts     *interrupts // nil: Ctrl-C ends the program
 }
 
-// errReported ends a command that has said what is wrong already.
-var errReported = errors.New("reported")
+// errReported ends a command that has said what is wrong already; errReportedConfig
+// one whose configuration is wrong.
+var (
+	errReported       = errors.New("reported")
+	errReportedConfig = errors.New("reported: the configuration is wrong")
+)
 
 // run executes the command line and returns the exit code. ctx ends at the first
 // signal: commands wind up in order. hurry ends at the second: they stop at once.
@@ -49,6 +53,8 @@ func run(ctx, hurry context.Context, p process) int {
 		return exitFine
 	case errors.Is(err, errReported):
 		return exitFailed
+	case errors.Is(err, errReportedConfig):
+		return exitConfig
 	case isConfig:
 		fmt.Fprintln(p.stderr, wrong)
 		return exitConfig

@@ -48,7 +48,7 @@ type sessionRow struct {
 	Reason       string `json:"reason"`
 	Title        string `json:"title"`
 	Model        string `json:"model"`
-	Messages     int    `json:"messages,omitempty"`
+	Messages     *int   `json:"messages,omitempty"` // in the list
 	Current      bool   `json:"current"`
 	CreatedAt    string `json:"created_at"`
 	EndedAt      string `json:"ended_at,omitempty"`
@@ -76,7 +76,7 @@ func (a *app) sessionsList(ctx context.Context, limit int, asJSON bool) error {
 			}
 			for _, s := range sessions {
 				r := rowOf(s.Session)
-				r.Address, r.Messages, r.Current = c.Key.Address.String(), s.Messages, s.Current
+				r.Address, r.Messages, r.Current = c.Key.Address.String(), new(s.Messages), s.Current
 				found = append(found, r)
 				title := s.Title
 				if title == "" {
@@ -100,11 +100,15 @@ func mark(current bool) string {
 	return "  "
 }
 
+func noSession(id string) error {
+	return fmt.Errorf("there is no session %s; see parley sessions list", oneLine(id, 60))
+}
+
 // session loads a session and its messages.
 func session(ctx context.Context, db *database, id record.SessionID) (record.Session, []record.Message, error) {
 	s, err := db.Session(ctx, id)
 	if errors.Is(err, record.ErrNotFound) {
-		return s, nil, fmt.Errorf("there is no session %s; see parley sessions list", oneLine(string(id), 60))
+		return s, nil, noSession(string(id))
 	}
 	if err != nil {
 		return s, nil, err
