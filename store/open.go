@@ -54,14 +54,29 @@ type DB struct {
 	chats chatWatch
 }
 
+// CheckURL says what is wrong with a URL or DSN, without its password and without
+// connecting.
+func CheckURL(url string) error {
+	_, err := parse(url)
+	return err
+}
+
+func parse(url string) (*pgxpool.Config, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database.url: %w", err)
+	}
+	return c, nil
+}
+
 // Open connects, brings the schema up to date and returns the database. While the
 // server cannot be reached it waits and says so every few seconds, until ctx ends.
 // It refuses a database that a newer parley has migrated (ErrNewer), a server that
 // is too old, and one behind a pooler that shares connections between clients.
 func Open(ctx context.Context, c OpenConfig, log *zap.Logger) (*DB, error) {
-	pc, err := pgxpool.ParseConfig(c.URL)
+	pc, err := parse(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("store: database.url: %w", err)
+		return nil, fmt.Errorf("store: %w", err)
 	}
 	tune(pc, c)
 	if err := prepare(ctx, pc.ConnConfig, log); err != nil {

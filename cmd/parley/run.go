@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"parley/config"
+	"parley/store"
 )
 
 // The exit codes, on which service managers rely.
@@ -99,7 +100,14 @@ func (a *app) root() *cobra.Command {
 // loadConfig loads the configuration that the command line and the environment
 // point to.
 func (a *app) loadConfig() (*config.Config, error) {
-	return config.Load(config.Options{Path: a.configPath, Env: a.env, Dir: a.dir})
+	c, err := config.Load(config.Options{Path: a.configPath, Env: a.env, Dir: a.dir})
+	if err != nil || c.Database.URL == "" {
+		return c, err
+	}
+	if err := store.CheckURL(c.Database.URL); err != nil {
+		return nil, c.Wrong(err)
+	}
+	return c, nil
 }
 
 // prepare loads the configuration for a command that looks at the database, and

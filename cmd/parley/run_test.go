@@ -95,7 +95,20 @@ func TestUnknownToolIsAConfigurationError(t *testing.T) {
 		t.Fatal(err)
 	}
 	parleyIn(t, dir, nil, "config", "check").has(t, 78, `parley.yaml:1: tools.enabled: there is no tool "termnal"`)
-	parleyIn(t, dir, nil, "doctor").has(t, 1, "FAIL  configuration", `there is no tool "termnal"`, "correct the line")
+	parleyIn(t, dir, nil, "doctor").has(t, 78, "FAIL  configuration", `there is no tool "termnal"`, "correct the line")
+}
+
+// CFG-009: an address of the database that cannot be one is a mistake of the
+// configuration, with its line and without its password.
+func TestADatabaseURLThatIsNone(t *testing.T) {
+	dir := write(t, "model: demo/demo\ndatabase: { url: \"postgres://u:database-password@127.0.0.1:1/x?sslmode=bogus\" }\n")
+	for _, args := range [][]string{{"config", "check"}, {"serve"}, {"doctor"}, {"sessions", "list"}} {
+		o := parleyIn(t, dir, nil, args...)
+		o.has(t, exitConfig, "parley.yaml:2: database.url: cannot parse")
+		if strings.Contains(o.stdout+o.stderr, "database-password") {
+			t.Errorf("%q prints the password: %s%s", args, o.stdout, o.stderr)
+		}
+	}
 }
 
 func TestConfigCheckAndShow(t *testing.T) {
