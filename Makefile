@@ -22,8 +22,8 @@ SOAK          ?= 10m
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-deps: ## install PostgreSQL and Chromium if they are missing (as root with apt, else says how)
-	@.ci/deps certificates postgres gcc chromium
+deps: ## install PostgreSQL, Chromium and bubblewrap if they are missing (as root with apt, else says how)
+	@.ci/deps certificates postgres gcc chromium bubblewrap
 
 build: ## bin/parley
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/parley ./cmd/parley

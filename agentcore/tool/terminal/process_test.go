@@ -3,6 +3,7 @@ package terminal
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,46 +50,48 @@ func (r rig) readUntil(id, what string) string {
 }
 
 func TestBackground(t *testing.T) {
-	r := newRig(t)
-	got := r.background("trap '' TERM; echo $$ > pids; echo ready; while read line; do echo \"got $line\"; done; echo over; sleep 1000")
-	if got.Failed || !strings.Contains(got.Text, "as p1") {
-		t.Fatalf("%+v", got)
-	}
-	if !strings.Contains(got.Text, "ready") {
-		r.readUntil("p1", "ready")
-	}
-	if w := r.look("", processInput{Action: "write", ID: "p1", Text: "one\ntwo\n"}); !strings.Contains(w.Text, "got two") {
-		r.readUntil("p1", "got two")
-	}
-	if l := r.look("", processInput{Action: "list"}).Text; !strings.Contains(l, "p1: running for ") || !strings.Contains(l, "echo ready") {
-		t.Error(l)
-	}
-	if k := r.look("", processInput{Action: "kill", ID: "p1"}); !strings.Contains(k.Text, "p1 was ended") {
-		t.Error(k.Text)
-	}
-	r.gone(1)
-	if w := r.look("", processInput{Action: "write", ID: "p1", Text: "x"}); !w.Failed {
-		t.Error(w.Text)
-	}
-	if w := r.look("", processInput{Action: "read", ID: "p9"}); !w.Failed || !strings.Contains(w.Text, "p1: was ended") {
-		t.Error(w.Text)
-	}
-	// One that ends at once says so, and one too many is refused.
-	if got := r.background("echo soon; exit 3"); !got.Failed || !strings.Contains(got.Text, "soon\n[p2 ended, exit code 3") {
-		t.Errorf("%+v", got)
-	}
-	for range maxListed {
-		r.background("exit 0")
-	}
-	if l := r.look("", processInput{Action: "list"}).Text; strings.Count(l, "\n")+1 > maxListed || !strings.Contains(l, fmt.Sprintf("p%d: ", maxListed+2)) || strings.Contains(l, "p1: ") {
-		t.Error(l)
-	}
-	for range maxProcesses {
-		r.background("sleep 1000")
-	}
-	if got := r.background("sleep 1000"); !got.Failed || !strings.Contains(got.Text, "Too many") {
-		t.Errorf("%+v", got)
-	}
+	inEach(t, func(t *testing.T, kind string) {
+		r := newRigIn(t, kind)
+		got := r.background("trap '' TERM; echo $$ > pids; echo ready; while read line; do echo \"got $line\"; done; echo over; sleep 1000")
+		if got.Failed || !strings.Contains(got.Text, "as p1") {
+			t.Fatalf("%+v", got)
+		}
+		if !strings.Contains(got.Text, "ready") {
+			r.readUntil("p1", "ready")
+		}
+		if w := r.look("", processInput{Action: "write", ID: "p1", Text: "one\ntwo\n"}); !strings.Contains(w.Text, "got two") {
+			r.readUntil("p1", "got two")
+		}
+		if l := r.look("", processInput{Action: "list"}).Text; !strings.Contains(l, "p1: running for ") || !strings.Contains(l, "echo ready") {
+			t.Error(l)
+		}
+		if k := r.look("", processInput{Action: "kill", ID: "p1"}); !strings.Contains(k.Text, "p1 was ended") {
+			t.Error(k.Text)
+		}
+		r.gone(1)
+		if w := r.look("", processInput{Action: "write", ID: "p1", Text: "x"}); !w.Failed {
+			t.Error(w.Text)
+		}
+		if w := r.look("", processInput{Action: "read", ID: "p9"}); !w.Failed || !strings.Contains(w.Text, "p1: was ended") {
+			t.Error(w.Text)
+		}
+		// One that ends at once says so, and one too many is refused.
+		if got := r.background("echo soon; exit 3"); !got.Failed || !strings.Contains(got.Text, "soon\n[p2 ended, exit code 3") {
+			t.Errorf("%+v", got)
+		}
+		for range maxListed {
+			r.background("exit 0")
+		}
+		if l := r.look("", processInput{Action: "list"}).Text; strings.Count(l, "\n")+1 > maxListed || !strings.Contains(l, fmt.Sprintf("p%d: ", maxListed+2)) || strings.Contains(l, "p1: ") {
+			t.Error(l)
+		}
+		for range maxProcesses {
+			r.background("sleep 1000")
+		}
+		if got := r.background("sleep 1000"); !got.Failed || !strings.Contains(got.Text, "Too many") {
+			t.Errorf("%+v", got)
+		}
+	})
 }
 
 // STP-003, STP-007: what runs in the background is gone within a second of /stop, of a
@@ -101,39 +104,48 @@ func TestBackgroundEnds(t *testing.T) {
 		"end":         func(r rig) { r.term.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
-			r.script("child", tree)
-			r.script("grandchild", "trap '' TERM\necho $$ >> pids\nenv -i PATH=\"$PATH\" bash greatgrandchild & wait\n")
-			r.script("greatgrandchild", "trap '' TERM\necho $$ >> pids\necho ready\nwhile :; do sleep 1000; done\n")
-			if got := r.background("bash child"); !strings.Contains(got.Text, "ready") {
-				r.readUntil("p1", "ready")
-			}
-			begun := time.Now()
-			end(r)
-			limit := soon
-			if name == "end" {
-				limit = 2 * soon // the watcher's own end is waited for too
-			}
-			if d := time.Since(begun); d > limit {
-				t.Errorf("it took %v", d)
-			}
-			r.gone(3)
+			inEach(t, func(t *testing.T, kind string) {
+				r := newRigIn(t, kind)
+				r.script("child", tree)
+				r.script("grandchild", "trap '' TERM\necho $$ >> pids\nenv -i PATH=\"$PATH\" bash greatgrandchild & wait\n")
+				r.script("greatgrandchild", "trap '' TERM\necho $$ >> pids\necho ready\nwhile :; do sleep 1000; done\n")
+				if got := r.background("bash child"); !strings.Contains(got.Text, "ready") {
+					r.readUntil("p1", "ready")
+				}
+				begun := time.Now()
+				end(r)
+				limit := soon
+				if name == "end" {
+					limit = 2 * soon // the watcher's own end is waited for too
+				}
+				if d := time.Since(begun); d > limit {
+					t.Errorf("it took %v", d)
+				}
+				r.gone(3)
+			})
 		})
 	}
 }
 
 // A parley that is killed leaves no command behind: its watcher ends them.
-func TestWatcherEndsWhatIsLeft(t *testing.T) {
-	self, err := os.Executable()
+func TestWatcherEndsWhatIsLeft(t *testing.T) { inEach(t, watched) }
+
+func watched(t *testing.T, kind string) {
+	r := newRigIn(t, kind)
+	r.script("child", "trap '' TERM; echo $$ > pids; echo ready; setsid sleep 1000 & sleep 1000")
+	w, err := startWatcher(r.term.sandbox.launcher, "owner-of-this-test.")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := startWatcher(self, "owner-of-this-test.")
+	left, err := r.term.sandbox.command(r.dir, []string{"bash", "child"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := exec.Command("bash", "-c", "trap '' TERM; setsid sleep 1000 & sleep 1000")
-	left.Env = []string{"PATH=" + os.Getenv("PATH"), markName + "=owner-of-this-test.1"}
+	left.Env = environment(r.dir, "owner-of-this-test.1")
+	out, err := left.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	other := exec.Command("sleep", "1000")
 	other.Env = []string{markName + "=another-owner.1"}
 	for _, c := range []*exec.Cmd{left, other} {
@@ -141,13 +153,12 @@ func TestWatcherEndsWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
 	w.close() // as when parley is gone
 	_ = left.Wait()
-	for _, p := range processTable(&tree{mark: "owner-of-this-test."}) {
-		if p.marked {
-			t.Errorf("process %d still lives", p.pid)
-		}
-	}
+	r.gone(1)
 	if err := other.Process.Kill(); err != nil {
 		t.Errorf("another parley's command was ended: %v", err)
 	}

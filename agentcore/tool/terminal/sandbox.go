@@ -102,15 +102,18 @@ func (s sandbox) command(folder string, args []string) (*exec.Cmd, error) {
 }
 
 // binds are bubblewrap's options: the machine read-only, what is hidden empty, the
-// working folder on top. Later ones cover earlier ones.
+// working folder on top. Later ones cover earlier ones. The namespace does not end with
+// its command, so that what the command leaves behind is seen and ended as everywhere.
 func (s sandbox) binds(folder string) []string {
-	b := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"}
+	b := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"}
+	var sealed []string
 	for _, h := range s.hidden {
 		info, err := os.Stat(h)
 		switch {
 		case err != nil:
 		case info.IsDir():
 			b = append(b, "--tmpfs", h)
+			sealed = append(sealed, "--remount-ro", h)
 		default:
 			b = append(b, "--ro-bind", "/dev/null", h)
 		}
@@ -124,6 +127,7 @@ func (s sandbox) binds(folder string) []string {
 	for _, w := range append(slices.Clone(s.write), folder) {
 		b = append(b, "--bind-try", w, w)
 	}
+	b = append(b, sealed...) // once what is mounted inside is there
 	return append(b, "--chdir", folder)
 }
 

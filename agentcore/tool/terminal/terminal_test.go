@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/metrics"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +41,26 @@ type rig struct {
 
 func newRig(t *testing.T) rig {
 	t.Helper()
+	return newRigIn(t, onlyLandlock)
+}
+
+// inEach runs a test in each sandbox that this machine has: Landlock always, bubblewrap
+// where it is installed and may make namespaces, and both.
+func inEach(t *testing.T, test func(t *testing.T, kind string)) {
+	t.Helper()
+	kinds := []string{onlyLandlock}
+	if usableBwrap() == "" {
+		t.Log("bubblewrap is not installed, or may not make namespaces here")
+	} else {
+		kinds = append(kinds, onlyBwrap, auto)
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) { test(t, kind) })
+	}
+}
+
+func newRigIn(t *testing.T, kind string) rig {
+	t.Helper()
 	root := t.TempDir()
 	space, err := tool.NewWorkspace(root)
 	if err != nil {
@@ -52,7 +71,7 @@ func newRig(t *testing.T) rig {
 		t.Fatal(err)
 	}
 	before := openFiles(t)
-	term, err := New(Config{Sandbox: onlyLandlock}, Deps{Workspace: space, Launcher: self})
+	term, err := New(Config{Sandbox: kind}, Deps{Workspace: space, Launcher: self})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,26 +129,29 @@ func (r rig) script(name, text string) {
 	}
 }
 
-// gone fails the test if a process noted in the file pids still lives.
+// gone fails the test unless want processes have noted themselves in the file pids, and
+// if any process still lives in the working folder: a namespace has pids of its own.
 func (r rig) gone(want int) {
 	r.t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.dir, "pids"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	pids := strings.Fields(string(b))
-	if len(pids) != want {
-		r.t.Fatalf("%d processes have begun, want %d", len(pids), want)
+	if n := len(strings.Fields(string(b))); n != want {
+		r.t.Fatalf("%d processes have begun, want %d", n, want)
 	}
-	for _, s := range pids {
-		pid, err := strconv.Atoi(s)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		for _, p := range processTable(&tree{}) {
-			if p.pid == pid {
-				r.t.Errorf("process %d still lives", pid)
-			}
+	r.empty()
+}
+
+func (r rig) empty() {
+	r.t.Helper()
+	here, err := os.Stat(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, p := range processTable(&tree{}) {
+		if there, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", p.pid)); err == nil && os.SameFile(here, there) {
+			r.t.Errorf("process %d still lives", p.pid)
 		}
 	}
 }
@@ -154,76 +176,82 @@ func TestRunsInItsFolder(t *testing.T) {
 // STP-002, STP-003, STP-007, TOL-004: three generations that ignore SIGTERM, one
 // of them in a session of its own, one without the mark, all holding the output.
 func TestStopEndsWholeTree(t *testing.T) {
-	r := newRig(t)
-	r.script("child", "trap '' TERM\necho $$ >> pids\nsetsid bash grandchild\n")
-	r.script("grandchild", "trap '' TERM\necho $$ >> pids\n"+
-		"env -i PATH=\"$PATH\" bash greatgrandchild & wait\n")
-	r.script("greatgrandchild", "trap '' TERM\necho $$ >> pids\necho ready\nwhile :; do sleep 1000; done\n")
-	for name, command := range map[string]string{
-		"orphan":        "(bash child &); exec sleep 1000",
-		"in front":      "trap '' TERM; bash child",
-		"in background": "bash child & disown; exec sleep 1000",
-	} {
-		t.Run(name, func(t *testing.T) {
-			_ = os.Remove(filepath.Join(r.dir, "pids"))
-			ctx, stop := context.WithCancel(t.Context())
-			var stopped time.Time
-			got := r.run(ctx, input{Command: command}, func(line string) {
-				if line == "ready" {
-					stopped = time.Now()
-					stop()
+	inEach(t, func(t *testing.T, kind string) {
+		r := newRigIn(t, kind)
+		r.script("child", "trap '' TERM\necho $$ >> pids\nsetsid bash grandchild\n")
+		r.script("grandchild", "trap '' TERM\necho $$ >> pids\n"+
+			"env -i PATH=\"$PATH\" bash greatgrandchild & wait\n")
+		r.script("greatgrandchild", "trap '' TERM\necho $$ >> pids\necho ready\nwhile :; do sleep 1000; done\n")
+		for name, command := range map[string]string{
+			"orphan":        "(bash child &); exec sleep 1000",
+			"in front":      "trap '' TERM; bash child",
+			"in background": "bash child & disown; exec sleep 1000",
+		} {
+			t.Run(name, func(t *testing.T) {
+				_ = os.Remove(filepath.Join(r.dir, "pids"))
+				ctx, stop := context.WithCancel(t.Context())
+				var stopped time.Time
+				got := r.run(ctx, input{Command: command}, func(line string) {
+					if line == "ready" {
+						stopped = time.Now()
+						stop()
+					}
+				})
+				stop()
+				if d := time.Since(stopped); d > soon {
+					t.Errorf("it took %v", d)
 				}
+				if !strings.Contains(got.Text, "ready") || !strings.Contains(got.Text, "stopped before it had finished") || got.Outcome != "interrupted" {
+					t.Errorf("got %+v", got)
+				}
+				r.gone(3)
 			})
-			stop()
-			if d := time.Since(stopped); d > soon {
-				t.Errorf("it took %v", d)
-			}
-			if !strings.Contains(got.Text, "ready") || !strings.Contains(got.Text, "stopped before it had finished") || got.Outcome != "interrupted" {
-				t.Errorf("got %+v", got)
-			}
-			r.gone(3)
-		})
-	}
+		}
+	})
 }
 
 // TOL-005: the shell has ended, a child that it left behind holds the output.
 func TestReturnsWhenTheShellEnds(t *testing.T) {
-	r := newRig(t)
-	r.script("left", "trap '' TERM\necho $$ >> pids\necho begun > begun\nexec sleep 1000\n")
-	for name, command := range map[string]string{
-		"inherited output": "mkfifo begun; bash left & cat begun",
-		"own session":      "mkfifo begun; setsid bash left & disown; cat begun",
-		"orphan":           "mkfifo begun; (setsid bash left &) ; cat begun",
-	} {
-		t.Run(name, func(t *testing.T) {
-			_ = os.Remove(filepath.Join(r.dir, "pids"))
-			_ = os.Remove(filepath.Join(r.dir, "begun"))
-			start := time.Now()
-			got := r.run(t.Context(), input{Command: command}, nil)
-			if d := time.Since(start); d > 2*soon {
-				t.Errorf("it took %v", d)
-			}
-			if got.Text != "begun\n[exit code 0; processes left behind and ended: 1]" {
-				t.Errorf("got %q", got.Text)
-			}
-			r.gone(1)
-		})
-	}
+	inEach(t, func(t *testing.T, kind string) {
+		r := newRigIn(t, kind)
+		r.script("left", "trap '' TERM\necho $$ >> pids\necho begun > begun\nexec sleep 1000\n")
+		for name, command := range map[string]string{
+			"inherited output": "mkfifo begun; bash left & cat begun",
+			"own session":      "mkfifo begun; setsid bash left & disown; cat begun",
+			"orphan":           "mkfifo begun; (setsid bash left &) ; cat begun",
+		} {
+			t.Run(name, func(t *testing.T) {
+				_ = os.Remove(filepath.Join(r.dir, "pids"))
+				_ = os.Remove(filepath.Join(r.dir, "begun"))
+				start := time.Now()
+				got := r.run(t.Context(), input{Command: command}, nil)
+				if d := time.Since(start); d > 2*soon {
+					t.Errorf("it took %v", d)
+				}
+				if got.Text != "begun\n[exit code 0; processes left behind and ended: 1]" {
+					t.Errorf("got %q", got.Text)
+				}
+				r.gone(1)
+			})
+		}
+	})
 }
 
 // TOL-004, TOL-006.
 func TestTimeout(t *testing.T) {
-	r := newRig(t)
-	got := r.run(t.Context(), input{Command: "echo before; echo $$ > pids; sleep 1000", Timeout: 1}, nil)
-	if got.Text != "before\n[ended after 1s, unfinished; if it waited for input, it cannot get any]" || !got.Failed {
-		t.Errorf("got %+v", got)
-	}
-	r.gone(1)
-	// Nothing to read, nobody to ask.
-	got = r.run(t.Context(), input{Command: "read x; echo \"[$x]\"; (exec < /dev/tty) 2>/dev/null || echo no terminal"}, nil)
-	if got.Text != "[]\nno terminal\n[exit code 0]" {
-		t.Errorf("got %q", got.Text)
-	}
+	inEach(t, func(t *testing.T, kind string) {
+		r := newRigIn(t, kind)
+		got := r.run(t.Context(), input{Command: "echo before; echo $$ > pids; sleep 1000", Timeout: 1}, nil)
+		if got.Text != "before\n[ended after 1s, unfinished; if it waited for input, it cannot get any]" || !got.Failed {
+			t.Errorf("got %+v", got)
+		}
+		r.gone(1)
+		// Nothing to read, nobody to ask.
+		got = r.run(t.Context(), input{Command: "read x; echo \"[$x]\"; (exec < /dev/tty) 2>/dev/null || echo no terminal"}, nil)
+		if got.Text != "[]\nno terminal\n[exit code 0]" {
+			t.Errorf("got %q", got.Text)
+		}
+	})
 }
 
 // Red team: what a command prints never comes as our own words.

@@ -20,6 +20,7 @@ const (
 type entry struct {
 	pid, parent, group, session int
 	marked                      bool
+	keeper                      bool // bubblewrap's own: it ends with what it holds
 }
 
 // tree is all processes that one call started.
@@ -34,11 +35,10 @@ func newTree(root int, mark string) *tree {
 }
 
 // members lists the tree's living processes: of the root's group or session, with
-// the mark, and all their descendants.
-func (t *tree) members() []int {
+// the mark, and all their descendants. left is how many of them are the command's.
+func (t *tree) members() (pids []int, left int) {
 	table := processTable(t)
 	in := map[int]bool{}
-	var pids []int
 	for grown := true; grown; {
 		grown = false
 		for _, p := range table {
@@ -48,20 +48,22 @@ func (t *tree) members() []int {
 			if p.group == t.root || p.session == t.root || p.marked || in[p.parent] {
 				in[p.pid], grown = true, true
 				pids = append(pids, p.pid)
+				if !p.keeper {
+					left++
+				}
 			}
 		}
 	}
-	return pids
+	return pids, left
 }
 
 // end asks the tree to end, then kills it, looking again each time for what it
-// has started meanwhile. It returns how many processes there were at first, after
-// at most graceTime + killTime: one that the kernel does not let go (a dead
-// network disk) is given up.
+// has started meanwhile. It returns how many processes of the command there were at
+// first, after at most graceTime + killTime: one that the kernel does not let go (a
+// dead network disk) is given up.
 func (t *tree) end() int {
-	pids := t.members()
-	found := len(pids)
-	if found == 0 {
+	pids, found := t.members()
+	if len(pids) == 0 {
 		return 0
 	}
 	signal(pids, syscall.SIGTERM)
@@ -75,7 +77,7 @@ func (t *tree) end() int {
 func (t *tree) goneWithin(d time.Duration, each func(pids []int)) bool {
 	deadline := time.Now().Add(d)
 	for {
-		pids := t.members()
+		pids, _ := t.members()
 		if len(pids) == 0 {
 			return true
 		}

@@ -47,11 +47,13 @@ func readStat(pid int) (p entry, started uint64, ok bool) {
 	}
 	// pid (name) state parent group session … started(22nd); a name may hold
 	// anything, parentheses too.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	end := bytes.LastIndexByte(b, ')')
+	f := bytes.Fields(b[end+1:])
 	if len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
 		return p, 0, false
 	}
 	n := func(i int) int { v, _ := strconv.Atoi(string(f[i])); return v }
 	started, _ = strconv.ParseUint(string(f[19]), 10, 64)
-	return entry{pid: pid, parent: n(1), group: n(2), session: n(3)}, started, true
+	keeper := bytes.HasSuffix(b[:max(end, 0)], []byte("(bwrap"))
+	return entry{pid: pid, parent: n(1), group: n(2), session: n(3), keeper: keeper}, started, true
 }
