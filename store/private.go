@@ -28,7 +28,7 @@ type PrivateConfig struct {
 	// postgres; for root, whose home the server's account may not enter, they are
 	// under /var/lib/parley, in a folder named by a hash of DataDir.
 	DataDir string
-	// Volatile gives up durability for speed. It is for tests.
+	// Volatile gives up durability, and the password, for speed. It is for tests.
 	Volatile bool
 }
 
@@ -37,10 +37,11 @@ type PrivateConfig struct {
 // folder share it: the first one starts it, the last one stops it. It survives the
 // death of the process that started it; the next one adopts it.
 type Private struct {
-	place place
-	pid   int
-	url   string
-	log   *zap.Logger
+	place    place
+	volatile bool
+	pid      int
+	url      string
+	log      *zap.Logger
 
 	users *os.File // locked as long as this process uses the server
 	done  chan struct{}
@@ -73,8 +74,8 @@ func StartPrivate(ctx context.Context, c PrivateConfig, log *zap.Logger) (*Priva
 	if err != nil {
 		return nil, err
 	}
-	p := &Private{place: at, users: users, log: log, done: make(chan struct{})}
-	if err := p.ensure(ctx, c.Volatile); err != nil {
+	p := &Private{place: at, volatile: c.Volatile, users: users, log: log, done: make(chan struct{})}
+	if err := p.ensure(ctx); err != nil {
 		unlock(users)
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (p *Private) ended() {
 }
 
 // ensure leaves a server that answers.
-func (p *Private) ensure(ctx context.Context, volatile bool) error {
+func (p *Private) ensure(ctx context.Context) error {
 	if pm, ok := p.place.postmaster(); ok {
 		err := p.adopt(ctx, pm)
 		if !errors.Is(err, errEnded) {
@@ -175,11 +176,11 @@ func (p *Private) ensure(ctx context.Context, volatile bool) error {
 		// It was stopping, or died meanwhile.
 	}
 	began := time.Now()
-	bin, err := p.place.install(ctx, volatile)
+	bin, err := p.place.install(ctx, p.volatile)
 	if err != nil {
 		return err
 	}
-	pid, err := p.place.launch(bin, volatile)
+	pid, err := p.place.launch(bin, p.volatile)
 	if err != nil {
 		return err
 	}
@@ -201,14 +202,22 @@ func (p *Private) adopt(ctx context.Context, pm postmaster) error {
 	return nil
 }
 
-// ready waits until the database can be used, and makes it the first time.
+// ready waits until the database can be used, and makes it the first time. Nobody gets
+// to it without the password from then on.
 func (p *Private) ready(ctx context.Context, pid int, socketDir string) error {
-	p.pid, p.url = pid, privateURL(socketDir, privateDatabase)
+	password, err := p.place.password(pid)
+	if err != nil {
+		return err
+	}
+	p.pid, p.url = pid, privateURL(socketDir, privateDatabase, password)
 	for {
 		err := tryConnect(ctx, p.url)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "3D000" { // no such database
-			err = makeDatabase(ctx, privateURL(socketDir, "postgres"))
+			err = makeDatabase(ctx, privateURL(socketDir, "postgres", password))
+		}
+		if err == nil && !p.volatile {
+			err = p.place.guard(ctx, p.url, password, pid)
 		}
 		switch {
 		case err == nil:
@@ -222,8 +231,8 @@ func (p *Private) ready(ctx context.Context, pid int, socketDir string) error {
 	}
 }
 
-func privateURL(socketDir, database string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(privateUser), Path: "/" + database, RawQuery: url.Values{"host": {socketDir}, "port": {"5432"}}.Encode()}
+func privateURL(socketDir, database, password string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(privateUser, password), Path: "/" + database, RawQuery: url.Values{"host": {socketDir}, "port": {"5432"}}.Encode()}
 	return u.String()
 }
 

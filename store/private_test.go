@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -86,7 +87,13 @@ func folder(t *testing.T) *dataFolder {
 // start uses the folder's private server until the test ends.
 func (d *dataFolder) start(t *testing.T) *store.Private {
 	t.Helper()
-	p, err := store.StartPrivate(t.Context(), store.PrivateConfig{DataDir: d.path, Volatile: true}, quiet())
+	return d.startAs(t, store.PrivateConfig{Volatile: true})
+}
+
+func (d *dataFolder) startAs(t *testing.T, c store.PrivateConfig) *store.Private {
+	t.Helper()
+	c.DataDir = d.path
+	p, err := store.StartPrivate(t.Context(), c, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +182,76 @@ func TestPrivateServerIsShared(t *testing.T) {
 	default:
 		t.Error("stopped, and not done")
 	}
+}
+
+// The server asks for a password, which is in a file that commands in the sandbox do not
+// see. One that an older parley made, or whose file is lost, gets one at the next start,
+// also while it runs, and keeps what is in it.
+func TestPrivateServerAsksForAPassword(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	first := dir.startAs(t, store.PrivateConfig{})
+	usable(t, first.URL())
+	closed(t, first)
+	info, err := os.Stat(filepath.Join(first.Dir(), "password"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the password's file: %v, %v", info, err)
+	}
+
+	if err := os.Remove(filepath.Join(first.Dir(), "password")); err != nil {
+		t.Fatal(err)
+	}
+	second := dir.startAs(t, store.PrivateConfig{})
+	closed(t, second)
+	if kept(t, second.URL()) != "x" || first.URL() == second.URL() {
+		t.Errorf("after the file was lost: %s, before %s", second.URL(), first.URL())
+	}
+	if err := errors.Join(first.Stop(), second.Stop()); err != nil {
+		t.Fatal(err)
+	}
+
+	hba := filepath.Join(first.Dir(), "data", "pg_hba.conf")
+	for name, text := range map[string]string{hba: "local all all trust\n", filepath.Join(first.Dir(), "password"): ""} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	third := dir.startAs(t, store.PrivateConfig{})
+	closed(t, third)
+	if kept(t, third.URL()) != "x" {
+		t.Error("what was in it is gone")
+	}
+}
+
+// closed fails the test if the server lets in who has no password.
+func closed(t *testing.T, p *store.Private) {
+	t.Helper()
+	u, err := url.Parse(p.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []*url.Userinfo{url.User(u.User.Username()), url.UserPassword(u.User.Username(), "guess")} {
+		u.User = who
+		conn, err := pgx.Connect(t.Context(), u.String())
+		if err == nil {
+			_ = conn.Close(t.Context())
+			t.Errorf("%s is let in", who)
+		}
+	}
+}
+
+func kept(t *testing.T, url string) string {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.OpenConfig{URL: url}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	text, err := db.Document(t.Context(), "s", "MEMORY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // A server outlives a parley that is killed; the next one adopts it and stops it like

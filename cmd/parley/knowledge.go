@@ -18,6 +18,7 @@ import (
 	"parley/agentcore/tool"
 	"parley/config"
 	"parley/gateway"
+	"parley/store"
 )
 
 // newRecaller makes what brings back the past. An embeddings model that cannot be
@@ -89,6 +90,11 @@ func workspace(c *config.Config) string {
 // all that parley keeps, and the folders of the other conversations.
 func private(c *config.Config) []string {
 	paths := []string{c.DataDir, workspace(c)}
+	if c.Database.URL == "" {
+		if server, err := store.PrivateDir(c.DataDir); err == nil {
+			paths = append(paths, server) // for root it is elsewhere
+		}
+	}
 	if c.File() != "" {
 		paths = append(paths, c.File())
 	}
