@@ -37,6 +37,9 @@ func (a *Adapter) Send(ctx context.Context, to chat.Address, m chat.Outgoing) (c
 		if id, err = a.post(ctx, m, p); err != nil {
 			return "", deliveryError(err, creates)
 		}
+		if now := chat.ChatID(p["chat_id"]); now != to.Chat {
+			a.moved.add(placed{to.Chat, id}, now)
+		}
 	}
 	for _, f := range m.Files {
 		sent, err := a.sendFile(ctx, to, f)
@@ -136,7 +139,7 @@ func keyboard(p params, rows [][]chat.Button) error {
 
 // Edit implements chat.Editor. An edit that changes nothing is a success.
 func (a *Adapter) Edit(ctx context.Context, to chat.Address, id chat.MessageID, m chat.Outgoing) error {
-	p := params{"chat_id": string(to.Chat), "message_id": string(id)}
+	p := params{"chat_id": a.moved.chatOf(to, id), "message_id": string(id)}
 	_, err := a.withText(m, p, func(p params) (posted, error) {
 		return call[posted](ctx, a.api, "editMessageText", tgbotapi.Params(p))
 	})
@@ -165,7 +168,7 @@ func (a *Adapter) Draft(ctx context.Context, to chat.Address, id int64, m chat.O
 
 // Delete implements chat.Deleter.
 func (a *Adapter) Delete(ctx context.Context, to chat.Address, id chat.MessageID) error {
-	_, err := call[bool](ctx, a.api, "deleteMessage", tgbotapi.Params{"chat_id": string(to.Chat), "message_id": string(id)})
+	_, err := call[bool](ctx, a.api, "deleteMessage", tgbotapi.Params{"chat_id": a.moved.chatOf(to, id), "message_id": string(id)})
 	if says(err, saysNoDelete) {
 		return nil
 	}

@@ -127,18 +127,26 @@ func TestEditShowsWhatSendShows(t *testing.T) {
 	violations(t, p)
 }
 
-// A group that became a supergroup is followed.
+// A group that became a supergroup is followed, by what changes and removes the message
+// too.
 func TestSendFollowsMigration(t *testing.T) {
 	p, b := fake(t), newInbox()
 	p.Open(faketelegram.Room{ID: -7})
 	a := on(t, p.Server, p.Token())
 	run(t, a, b.sink)
 	p.Migrate(-7, room, person)
-	if _, err := a.Send(t.Context(), in("-7", ""), chat.Outgoing{Text: "x"}); err != nil {
+	id, err := a.Send(t.Context(), in("-7", ""), chat.Outgoing{Text: "x"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Chat(room).Texts(); len(got) != 1 {
+	if err := a.Edit(t.Context(), in("-7", ""), id, chat.Outgoing{Text: "y"}); err != nil {
+		t.Error(err)
+	}
+	if got := p.Chat(room).Texts(); len(got) != 1 || got[0] != "y" {
 		t.Errorf("got %q", got)
+	}
+	if err := a.Delete(t.Context(), in("-7", ""), id); err != nil || len(p.Chat(room).Texts()) != 0 {
+		t.Errorf("removed: %v, got %q", err, p.Chat(room).Texts())
 	}
 	b.await(t, func() bool {
 		for _, ev := range b.events {

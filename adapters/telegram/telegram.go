@@ -49,6 +49,7 @@ type Adapter struct {
 	grace   time.Duration
 	heal    time.Duration
 	hook    *webhook // nil when it polls
+	moved   follows
 
 	mu     sync.Mutex
 	self   *tgbotapi.User // known after getMe
