@@ -25,6 +25,8 @@ const (
 	// (TOL-003).
 	resultLimit = 50_000
 	batchLimit  = 200_000
+	// reasonLimit bounds the reason of a refusal, in characters.
+	reasonLimit = 500
 )
 
 // job is one call of a batch on its way: what it is, and why it will not run.
@@ -47,7 +49,10 @@ type job struct {
 type outcome struct {
 	text string
 	word string // ok, error, denied, interrupted, unknown
-	err  error  // ends the turn
+	// by and why tell people of a call that was refused.
+	by   record.Refuser
+	why  string
+	err  error // ends the turn
 	took time.Duration
 }
 
@@ -217,7 +222,10 @@ func (t *turn) job(r *record.ToolRun) job {
 	ruling := t.a.deps.Policy.Decide(tool.Subject{Judgement: t.judge(&j), Trust: t.row.Trust, Role: t.req.Role})
 	switch ruling.Verdict {
 	case tool.Deny:
-		j.refused = &outcome{text: "Not allowed: " + ruling.Reason + ". Do not try to reach the same end otherwise.", word: "denied"}
+		j.refused = &outcome{
+			text: "Not allowed: " + ruling.Reason + ". Do not try to reach the same end otherwise.", word: "denied",
+			by: record.RefusedByPolicy, why: ruling.Reason,
+		}
 	case tool.Ask:
 		t.consent(&j, ruling)
 	case tool.Allow:
@@ -286,6 +294,7 @@ func (t *turn) finishRun(ctx context.Context, r *record.ToolRun, o outcome) erro
 	}
 	started := r.State == record.ToolStarted
 	r.State, r.Outcome, r.EndedAt = record.ToolDone, o.word, now
+	r.RefusedBy, r.Reason = o.by, clipLine(t.a.mask(o.why), reasonLimit)
 	if err := t.req.Journal.Finish(ctx, *r, result); err != nil {
 		return err
 	}
@@ -294,7 +303,7 @@ func (t *turn) finishRun(ctx context.Context, r *record.ToolRun, o outcome) erro
 	t.rows = slices.Insert(t.rows, at, result)
 	call := llm.ToolCall{ID: r.CallID, Name: r.Tool, Arguments: string(r.Arguments)}
 	if !started {
-		t.emit(ToolStarted{Call: call, Summary: summary(call)})
+		t.emit(ToolStarted{Call: call, Summary: Summary(call)})
 	}
 	t.emit(ToolFinished{Call: call, Outcome: o.word, Result: o.text, Took: o.took})
 	t.log.Info("tool", zap.String("name", r.Tool), zap.String("call", r.CallID), zap.String("outcome", o.word), zap.Duration("took", o.took))

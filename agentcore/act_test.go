@@ -237,6 +237,13 @@ func TestApprovals(t *testing.T) {
 		if ran != tc.ran || runs[0].Outcome != tc.outcome || !strings.Contains(b.results()["c"], tc.text) {
 			t.Errorf("%s: ran %v, %s, %q", tc.state, ran, runs[0].Outcome, b.results()["c"])
 		}
+		refused, why := record.Refuser(""), ""
+		if !tc.ran {
+			refused, why = record.RefusedByPeople, "it wants to run commands"
+		}
+		if runs[0].RefusedBy != refused || runs[0].Reason != why {
+			t.Errorf("%s: refused by %q: %q", tc.state, runs[0].RefusedBy, runs[0].Reason)
+		}
 		q := b.asker.Questions()
 		if len(q) != 1 || q[0].Kind != record.AskApproval || q[0].Asked != "x:1" || q[0].CallID != "c" || q[0].Turn != "turn-1" || !strings.Contains(q[0].Question, "rm -rf x") {
 			t.Errorf("%+v", q)
@@ -303,12 +310,19 @@ func TestPolicy(t *testing.T) {
 		if r := b.results(); !strings.Contains(r["d"], want) || !strings.Contains(r["c"], "only an admin") || len(b.asker.Questions()) != 0 {
 			t.Errorf("%s: %v", mode, r)
 		}
+		runs, _ := b.journal.Runs(t.Context())
+		if r := runs[1]; r.RefusedBy != record.RefusedByPolicy || r.Reason != "only an admin may do this" {
+			t.Errorf("refused by %q: %q", r.RefusedBy, r.Reason)
+		}
 	}
 	// What cannot be shown whole cannot be consented to.
 	b := newBench(t, with(danger), agentcoretest.Call(agentcoretest.Tool("d", "danger", args(strings.Repeat("x", 4000)))), agentcoretest.Say("done"))
 	b.run(t.Context())
 	if r := b.results(); !strings.Contains(r["d"], "too long") || len(b.asker.Questions()) != 0 {
 		t.Errorf("%.80s", r["d"])
+	}
+	if runs, _ := b.journal.Runs(t.Context()); runs[0].RefusedBy != record.RefusedByPolicy || !strings.Contains(runs[0].Reason, "too long") {
+		t.Errorf("refused by %q: %q", runs[0].RefusedBy, runs[0].Reason)
 	}
 }
 
@@ -496,7 +510,7 @@ func TestHooks(t *testing.T) {
 	h := &hookOf{before: func(c tool.Call) tool.Change {
 		switch {
 		case c.ID == "b":
-			return tool.Change{Blocked: "not today"}
+			return tool.Change{Blocked: "not today, password=hunter2hunter2"}
 		case c.ID == "c":
 			return tool.Change{Arguments: []byte(args("mild"))}
 		}
@@ -510,6 +524,9 @@ func TestHooks(t *testing.T) {
 	b.run(t.Context())
 	if got := strings.Join(h.asked, ", "); got != "danger a, danger b, danger c" {
 		t.Errorf("asked: %s", got)
+	}
+	if runs, _ := b.journal.Runs(t.Context()); runs[1].RefusedBy != record.RefusedByHook || !strings.HasPrefix(runs[1].Reason, "not today") || strings.Contains(runs[1].Reason, "hunter2") {
+		t.Errorf("refused by %q: %q", runs[1].RefusedBy, runs[1].Reason)
 	}
 	q := b.asker.Questions()
 	if len(q) != 2 || !strings.Contains(q[1].Question, "mild") || strings.Contains(q[1].Question, "wild") || !strings.Contains(q[1].Pattern, "mild") {

@@ -34,6 +34,7 @@ func (DenyAsker) Ask(ctx context.Context, q record.Approval) (record.Approval, e
 func (t *turn) consent(j *job, r tool.Ruling) {
 	if text := shown(j.call); len([]rune(text)) > questionLimit {
 		j.refused = failure("This call needs a person's consent, but it is too long to be shown to one (%d characters at most). Make it shorter.", questionLimit)
+		j.refused.by, j.refused.why = record.RefusedByPolicy, "it needs a person's consent, but it is too long to be shown to one"
 		return
 	}
 	a, asked := t.decided.people[j.call.ID]
@@ -42,15 +43,17 @@ func (t *turn) consent(j *job, r tool.Ruling) {
 		return
 	}
 	const silence = " Do not send it again, rephrase it or reach the same end in another way; say what you would need, or go on without it."
+	said := "the user denied it."
 	switch a.State {
 	case record.ApprovalApproved:
+		return
 	case record.ApprovalExpired:
-		j.refused = &outcome{text: "Not run: nobody consented in time. Silence is not consent." + silence, word: "denied"}
+		said = "nobody consented in time. Silence is not consent."
 	case record.ApprovalWithdrawn:
-		j.refused = &outcome{text: "Not run: the question was withdrawn because people went on with something else." + silence, word: "denied"}
+		said = "the question was withdrawn because people went on with something else."
 	case record.ApprovalDenied, record.ApprovalAnswered, record.ApprovalOpen:
-		j.refused = &outcome{text: "Not run: the user denied it." + silence, word: "denied"}
 	}
+	j.refused = &outcome{text: "Not run: " + said + silence, word: "denied", by: record.RefusedByPeople, why: r.Reason}
 }
 
 // approving asks about the next open call and waits. A question that stands from

@@ -38,7 +38,10 @@ func (t *turn) askHooks(ctx context.Context) error {
 func (t *turn) changed(j *job) bool {
 	change := t.decided.hooks[j.call.ID]
 	if change.Blocked != "" {
-		j.refused = &outcome{text: "Not run: " + change.Blocked + ". Do not try to reach the same end otherwise.", word: "denied"}
+		j.refused = &outcome{
+			text: "Not run: " + change.Blocked + ". Do not try to reach the same end otherwise.", word: "denied",
+			by: record.RefusedByHook, why: change.Blocked,
+		}
 		return true
 	}
 	if change.Arguments != nil {

@@ -76,7 +76,7 @@ func (t *turn) begin(ctx context.Context, b *batch, i int) error {
 		defer cancel()
 		return t.finishRun(wctx, j.run, *j.refused)
 	}
-	t.emit(ToolStarted{Call: j.call, Summary: summary(j.call), ReadOnly: j.spec.ReadOnly})
+	t.emit(ToolStarted{Call: j.call, Summary: Summary(j.call), ReadOnly: j.spec.ReadOnly})
 	if j.run.State == record.ToolPending {
 		j.run.State, j.run.StartedAt = record.ToolStarted, t.a.deps.Now()
 		if err := t.req.Journal.Start(ctx, *j.run); err != nil {

@@ -7,9 +7,9 @@ import (
 	"parley/agentcore/llm"
 )
 
-// summary is one line about a call for people: the tool with its arguments in words,
-// not in JSON. A single argument needs no name.
-func summary(c llm.ToolCall) string {
+// Summary is one line about a call for people: the tool with its arguments in words,
+// not in JSON, clipped. A single argument needs no name.
+func Summary(c llm.ToolCall) string {
 	names, values, ok := arguments(c.Arguments)
 	switch {
 	case !ok:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -437,74 +436,4 @@ func (c *conversation) cmdWhoami(ctx context.Context, in invocation) {
 		who = inert(u.Name) + ", id " + who
 	}
 	c.answer(ctx, in, fmt.Sprintf("You are %s, role **%s**.", who, role), record.NoEffect{})
-}
-
-// cmdWhy explains what became of the message that was replied to, or of the one
-// before the command.
-func (c *conversation) cmdWhy(ctx context.Context, in invocation) {
-	id := chat.MessageID(in.args)
-	if ev, err := in.item.Event(); err == nil {
-		if m, ok := ev.(chat.MessageReceived); ok && m.Quote != nil && m.Quote.Message != "" {
-			id = m.Quote.Message
-		}
-	}
-	if id == "" {
-		id = c.lastSaid(ctx)
-	}
-	if id == "" {
-		c.answer(ctx, in, "Reply to a message with `/why`, and I tell what became of it.", record.NoEffect{})
-		return
-	}
-	w, err := c.g.store.Explain(ctx, in.from.Address.Account, c.fence.Conversation, id)
-	switch {
-	case errors.Is(err, record.ErrNotFound):
-		c.answer(ctx, in, "I know nothing of that message in this conversation. In groups I do not keep what is not for me.", record.NoEffect{})
-		return
-	case err != nil:
-		c.failed(err, "explain a message")
-		return
-	}
-	c.answer(ctx, in, Explain(w), record.NoEffect{})
-}
-
-// lastSaid is the newest message that a person of this session wrote; "" if unknown.
-func (c *conversation) lastSaid(ctx context.Context) chat.MessageID {
-	rows, err := c.g.store.History(ctx, c.conv.Session)
-	if err != nil {
-		return ""
-	}
-	for _, m := range slices.Backward(rows) {
-		if m.Platform != "" {
-			return m.Platform
-		}
-	}
-	return ""
-}
-
-// Explain puts the fate of a message into words, as CommonMark.
-func Explain(w record.Why) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The message was received at %s; it is **%s**", w.Item.ReceivedAt.UTC().Format("2006-01-02 15:04:05 UTC"), w.Item.State)
-	if w.Item.Reason != "" && w.Item.Reason != string(w.Item.State) {
-		b.WriteString(" (" + inert(w.Item.Reason) + ")")
-	}
-	b.WriteString(".")
-	if t := w.Turn; t != nil {
-		fmt.Fprintf(&b, "\nIts turn is **%s**", t.State)
-		if t.Cause != "" {
-			b.WriteString(": " + inert(t.Cause))
-		}
-		if t.Reference != "" {
-			b.WriteString(" (reference " + t.Reference + ")")
-		}
-		b.WriteString(".")
-	}
-	for _, d := range w.Deliveries {
-		fmt.Fprintf(&b, "\nPart %d of the answer: %s", d.Part+1, d.State)
-		if d.Error != "" {
-			b.WriteString(", " + inert(d.Error))
-		}
-		b.WriteString(".")
-	}
-	return b.String()
 }

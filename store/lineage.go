@@ -11,7 +11,8 @@ import (
 )
 
 // Explain says what became of a message, given as the platform's id: its inbox
-// row, the turn that it was part of, and what was posted for that turn. An empty
+// row, the turn that it was part of, what was refused in that turn, and what was
+// posted for it. An empty
 // account or conversation stands for any, of which the newest message of that id
 // counts: ids are a chat's own. record.ErrNotFound if it never came in.
 func (db *DB) Explain(ctx context.Context, a chat.AccountID, c record.ConversationID, m chat.MessageID) (record.Why, error) {
@@ -28,9 +29,30 @@ func (db *DB) Explain(ctx context.Context, a chat.AccountID, c record.Conversati
 		b := &pgx.Batch{}
 		b.Queue(`SELECT `+turnColumns+` FROM turns t WHERE t.id = $1`, item.Turn).Query(maybe(&w.Turn, scanTurn))
 		b.Queue(`SELECT `+deliveryColumns+` FROM deliveries d WHERE d.turn_id = $1 ORDER BY d.seq`, item.Turn).Query(list(&w.Deliveries, scanDelivery))
+		b.Queue(refusalsOf, item.Turn).Query(list(&w.Refusals, scanRefusal))
 		return db.pool.SendBatch(ctx, b).Close()
 	})
 	return w, err
+}
+
+// refusalsOf finds what was refused in a turn and in its subagents' turns, whose
+// questions are asked in its name (agentcore prefixes the call's id). A spending question that was withdrawn by nobody
+// went with its turn.
+const refusalsOf = `
+	WITH RECURSIVE work AS (
+		SELECT id, '' AS path FROM turns WHERE id = $1
+		UNION ALL SELECT t.id, w.path || t.id || '/' FROM work w JOIN turns t ON t.parent_id = w.id)
+	SELECT refused_by, tool, asked, reason, state, decided_by FROM (
+		SELECT r.refused_by, r.tool, r.arguments AS asked, r.reason, coalesce(a.state, '') AS state, coalesce(a.decided_by, '') AS decided_by, r.ended_at AS at
+		FROM work w JOIN tool_runs r ON r.turn_id = w.id LEFT JOIN approvals a ON a.turn_id = $1 AND md5(a.call_id) = md5(w.path || r.call_id)
+		WHERE r.refused_by <> '' OR r.outcome = 'denied'
+		UNION ALL SELECT 'spending', '', a.question, '', a.state, a.decided_by, a.decided_at FROM approvals a
+		WHERE a.turn_id = $1 AND a.kind = 'spending' AND (a.state IN ('denied', 'expired') OR a.state = 'withdrawn' AND a.decided_by <> '')) refused
+	ORDER BY at`
+
+func scanRefusal(row pgx.Row) (r record.Refusal, err error) {
+	err = row.Scan(&r.By, &r.Tool, &r.Arguments, &r.Reason, &r.Decision, &r.Decider)
+	return r, err
 }
 
 // UsageOf sums what the conversation has used since a time, by what it was for, turns

@@ -410,3 +410,70 @@ func TestSessionState(t *testing.T) {
 	_, err = w.SessionIn(ctx, k.fence.Conversation, record.SessionID(fmt.Sprint(cutOff)))
 	w.want(err, record.ErrNotFound)
 }
+
+// Every refusal in a turn and in those of its subagents is told with who or what
+// refused and why, in the order in which it happened; what ran is not, nor a question
+// about money that nobody's word ended.
+func TestExplainTellsRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	k, turn, runs := w.planned(6)
+	ask := func(call string, kind record.ApprovalKind, to record.ApprovalState, by chat.Person) {
+		t.Helper()
+		a, _, err := w.OpenApproval(ctx, k.fence, record.Approval{Turn: turn.ID, CallID: call, Kind: kind, Question: "About " + call, ExpiresAt: time.Now().Add(time.Hour)},
+			record.Delivery{Kind: record.DeliverCard, Key: "card/" + call, State: record.DeliveryPending})
+		w.check(err)
+		if to != record.ApprovalOpen {
+			_, _, err = w.DecideApproval(ctx, k.fence, a.ID, to, by, "")
+			w.check(err)
+		}
+	}
+	finish := func(s record.SessionID, r record.ToolRun, outcome string, by record.Refuser, why string) {
+		t.Helper()
+		r.Outcome, r.RefusedBy, r.Reason = outcome, by, why
+		w.check(w.FinishTool(ctx, k.fence, s, r, result(r, "x")))
+	}
+	finish(k.session, runs[0], "ok", "", "")
+	finish(k.session, runs[1], "denied", record.RefusedByPolicy, "never allowed")
+	finish(k.session, runs[2], "denied", record.RefusedByHook, "no such words")
+	ask("call3", record.AskApproval, record.ApprovalDenied, ann)
+	finish(k.session, runs[3], "denied", record.RefusedByPeople, "it wants to write")
+	ask("call4", record.AskClarify, record.ApprovalExpired, "")
+	finish(k.session, runs[4], "denied", "", "")
+
+	child, err := w.Delegate(ctx, k.fence, record.Delegation{
+		Parent: turn.ID, CallID: "call5", Turn: record.Turn{Trust: record.TrustUser}, Message: userRow("task"),
+	})
+	w.check(err)
+	sub := child.Turn
+	_, below, err := w.PlanTools(ctx, k.fence, sub.Session, record.Message{Role: llm.Assistant, Turn: sub.ID},
+		[]record.ToolRun{{Turn: sub.ID, Iteration: 1, CallID: "call0", Tool: "sub", Arguments: []byte("{}")}})
+	w.check(err)
+	ask(string(sub.ID)+"/call0", record.AskApproval, record.ApprovalWithdrawn, ann)
+	finish(sub.Session, below[0], "denied", record.RefusedByPeople, "it wants to run commands")
+	ask("spending/1", record.AskSpending, record.ApprovalApproved, ann)
+	ask("spending/2", record.AskSpending, record.ApprovalDenied, ann)
+	ask("spending/3", record.AskSpending, record.ApprovalOpen, "")
+	w.check(w.EndTurn(ctx, k.fence, record.TurnEnd{Turn: turn.ID, State: record.TurnDone}))
+
+	why, err := w.Explain(ctx, "fake/main", k.fence.Conversation, "1")
+	w.check(err)
+	const args = `{"n":1}`
+	want := []record.Refusal{
+		{By: record.RefusedByPolicy, Tool: "t", Arguments: args, Reason: "never allowed"},
+		{By: record.RefusedByHook, Tool: "t", Arguments: args, Reason: "no such words"},
+		{By: record.RefusedByPeople, Tool: "t", Arguments: args, Reason: "it wants to write", Decision: record.ApprovalDenied, Decider: ann},
+		{Tool: "t", Arguments: args, Decision: record.ApprovalExpired},
+		{By: record.RefusedByPeople, Tool: "sub", Arguments: "{}", Reason: "it wants to run commands", Decision: record.ApprovalWithdrawn, Decider: ann},
+		{By: record.RefusedBySpending, Arguments: "About spending/2", Decision: record.ApprovalDenied, Decider: ann},
+	}
+	if d := cmp.Diff(want, why.Refusals); d != "" {
+		t.Error(d)
+	}
+	kept, err := w.ToolRuns(ctx, turn.ID)
+	w.check(err)
+	if r := kept[2]; r.RefusedBy != record.RefusedByHook || r.Reason != "no such words" {
+		t.Errorf("kept: %+v", r)
+	}
+}

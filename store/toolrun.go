@@ -42,7 +42,7 @@ func (db *DB) PlanTools(ctx context.Context, f record.Fence, s record.SessionID,
 func (db *DB) ToolRuns(ctx context.Context, t record.TurnID) ([]record.ToolRun, error) {
 	var runs []record.ToolRun
 	err := db.read(ctx, "tool runs", func(ctx context.Context) error {
-		rows, err := db.pool.Query(ctx, `SELECT turn_id, iteration, idx, call_id, tool, arguments, state, result_seq, outcome, started_at, ended_at
+		rows, err := db.pool.Query(ctx, `SELECT turn_id, iteration, idx, call_id, tool, arguments, state, result_seq, outcome, refused_by, reason, started_at, ended_at
 			FROM tool_runs WHERE turn_id = $1 ORDER BY iteration, idx`, t)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (db *DB) ToolRuns(ctx context.Context, t record.TurnID) ([]record.ToolRun, 
 
 func scanToolRun(row pgx.Row) (r record.ToolRun, err error) {
 	var args string
-	err = row.Scan(&r.Turn, &r.Iteration, &r.Index, &r.CallID, &r.Tool, &args, &r.State, &r.ResultSeq, &r.Outcome, zero(&r.StartedAt), zero(&r.EndedAt))
+	err = row.Scan(&r.Turn, &r.Iteration, &r.Index, &r.CallID, &r.Tool, &args, &r.State, &r.ResultSeq, &r.Outcome, &r.RefusedBy, &r.Reason, zero(&r.StartedAt), zero(&r.EndedAt))
 	r.Arguments = json.RawMessage(args)
 	return r, err
 }
@@ -78,10 +78,10 @@ func (db *DB) FinishTool(ctx context.Context, f record.Fence, s record.SessionID
 	return db.write(ctx, "finish tool", f, func(b *pgx.Batch) {
 		b.Queue(`
 			WITH ended AS (
-				UPDATE tool_runs r SET state = 'done', outcome = $5, ended_at = now() FROM turns t
+				UPDATE tool_runs r SET state = 'done', outcome = $5, refused_by = $7, reason = $8, ended_at = now() FROM turns t
 				WHERE r.turn_id = $1 AND r.iteration = $2 AND r.idx = $3 AND r.state <> 'done' AND r.result_seq = $6
 					AND t.id = r.turn_id AND t.conversation_id = $4 RETURNING 1)
-			SELECT check_rows(count(*), 1) FROM ended`, r.Turn, r.Iteration, r.Index, f.Conversation, text(r.Outcome), r.ResultSeq)
+			SELECT check_rows(count(*), 1) FROM ended`, r.Turn, r.Iteration, r.Index, f.Conversation, text(r.Outcome), r.ResultSeq, text(r.RefusedBy), text(r.Reason))
 		m := result
 		m.Seq = r.ResultSeq
 		a := appender{batch: b, conversation: f.Conversation, session: s, turn: r.Turn}

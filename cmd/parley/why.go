@@ -47,13 +47,14 @@ func (a *app) why(ctx context.Context, account chat.AccountID, message chat.Mess
 
 // explanation is a message's fate as JSON.
 type explanation struct {
-	Account    string            `json:"account"`
-	Key        string            `json:"event_key"`
-	State      string            `json:"state"`
-	Reason     string            `json:"reason"`
-	ReceivedAt string            `json:"received_at"`
-	Turn       *explainedTurn    `json:"turn,omitempty"`
-	Deliveries []explainedAnswer `json:"deliveries,omitempty"`
+	Account    string             `json:"account"`
+	Key        string             `json:"event_key"`
+	State      string             `json:"state"`
+	Reason     string             `json:"reason"`
+	ReceivedAt string             `json:"received_at"`
+	Turn       *explainedTurn     `json:"turn,omitempty"`
+	Refusals   []explainedRefusal `json:"refusals,omitempty"`
+	Deliveries []explainedAnswer  `json:"deliveries,omitempty"`
 }
 
 type explainedTurn struct {
@@ -61,6 +62,15 @@ type explainedTurn struct {
 	State     string `json:"state"`
 	Cause     string `json:"cause,omitempty"`
 	Reference string `json:"reference,omitempty"`
+}
+
+type explainedRefusal struct {
+	By       string `json:"by,omitempty"`
+	Tool     string `json:"tool,omitempty"`
+	Asked    string `json:"asked"`
+	Reason   string `json:"reason"`
+	Decision string `json:"decision,omitempty"`
+	Decider  string `json:"decided_by,omitempty"`
 }
 
 type explainedAnswer struct {
@@ -77,6 +87,11 @@ func explained(w record.Why) explanation {
 	}
 	if t := w.Turn; t != nil {
 		e.Turn = &explainedTurn{ID: string(t.ID), State: string(t.State), Cause: t.Cause, Reference: t.Reference}
+	}
+	for _, r := range w.Refusals {
+		e.Refusals = append(e.Refusals, explainedRefusal{
+			By: string(r.By), Tool: r.Tool, Asked: gateway.Asked(r), Reason: r.Reason, Decision: string(r.Decision), Decider: string(r.Decider),
+		})
 	}
 	for _, d := range w.Deliveries {
 		e.Deliveries = append(e.Deliveries, explainedAnswer{Part: d.Part, State: string(d.State), Message: string(d.Message), Error: d.Error})

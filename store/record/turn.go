@@ -129,10 +129,28 @@ type ToolRun struct {
 	// ResultSeq is the sequence reserved for the result message.
 	ResultSeq int64
 	// Outcome is one word for the audit: ok, error, denied, interrupted, unknown.
-	Outcome   string
+	Outcome string
+	// RefusedBy is who kept the call from running, empty if nobody did, and Reason
+	// why, for people: one line without secrets.
+	RefusedBy Refuser
+	Reason    string
 	StartedAt time.Time
 	EndedAt   time.Time
 }
+
+// Refuser is what kept a call from running.
+type Refuser string
+
+// The refusers.
+const (
+	RefusedByPolicy Refuser = "policy"
+	RefusedByHook   Refuser = "hook"
+	// RefusedByPeople is a person's no, and their silence: what was decided is in
+	// the call's Approval.
+	RefusedByPeople Refuser = "people"
+	// RefusedBySpending is a spending limit beyond which no admin allowed more.
+	RefusedBySpending Refuser = "spending"
+)
 
 // ToolState is where a tool run stands.
 type ToolState string

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"parley/agentcore/llm"
+	"parley/gateway/chat"
 )
 
 // Work is all that is open in a conversation, loaded by its owner. It is the
@@ -176,4 +177,21 @@ type Why struct {
 	Item       InboxItem
 	Turn       *Turn
 	Deliveries []Delivery
+	// Refusals are what was refused in the turn and to its subagents, in order.
+	Refusals []Refusal
+}
+
+// Refusal is something that was asked for in a turn and not done.
+type Refusal struct {
+	By Refuser
+	// Tool and Arguments are the call; of spending there is no Tool, and Arguments is
+	// the question to admins, as CommonMark.
+	Tool, Arguments string
+	// Reason is the ToolRun's: of what people were asked, why they were. Empty for
+	// spending and for questions of the model's own.
+	Reason string
+	// Decision is what became of the question, and Decider whose word that was; empty
+	// where nobody was asked or nobody answered.
+	Decision ApprovalState
+	Decider  chat.Person
 }
