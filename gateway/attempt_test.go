@@ -115,3 +115,31 @@ func TestAttemptsOfThisProcess(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// elsewhere refuses every write: the conversation has another owner.
+type elsewhere struct{ Deliveries }
+
+func (elsewhere) SaveDelivery(context.Context, record.Fence, record.Delivery) error {
+	return record.ErrFenced
+}
+
+// A poster whose conversation has another owner posts nothing, and says so: it must not
+// try for ever, nor hold the end of the process up.
+func TestAPosterTellsOfAnotherOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		platform := &latePlatform{began: time.Now()}
+		var told []record.Fence
+		p := newPoster(record.Conversation{}, record.Fence{Epoch: 3}, posterDeps{
+			adapter: platform, limiter: newLimiter(platform.Limits()), store: elsewhere{}, now: time.Now,
+			settled: func() {}, count: func(record.DeliveryKind, record.DeliveryState) {},
+			fenced: func(f record.Fence) { told = append(told, f); cancel() },
+		}, zap.NewNop())
+		p.add(record.Delivery{ID: "d", Kind: record.DeliverFinal, State: record.DeliveryPending, Out: chat.Outgoing{Key: "k", Text: "answer"}})
+		p.run(ctx, nil)
+		if len(told) != 1 || told[0].Epoch != 3 || len(platform.sent) != 0 {
+			t.Errorf("told %+v, sent %q", told, platform.sent)
+		}
+	})
+}

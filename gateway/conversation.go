@@ -140,7 +140,7 @@ func (c *conversation) adopt(ctx context.Context, w record.Work) bool {
 		adapter: c.account.adapter, limiter: c.account.limiter, store: c.g.store, now: c.g.now,
 		silent:  c.g.cfg.Streaming == StreamOff,
 		drafts:  c.g.cfg.Streaming == StreamAuto,
-		settled: func() { c.box.put(settled{}) }, count: c.g.metrics.Delivery,
+		settled: func() { c.box.put(settled{}) }, fenced: func(f record.Fence) { c.box.put(fenced{f}) }, count: c.g.metrics.Delivery,
 	}, c.log)
 	c.children.Go(func() {
 		defer close(c.posted)
@@ -185,6 +185,10 @@ func (c *conversation) handle(ctx context.Context, it item) {
 		it.reply <- c.steer(ctx)
 	case wakeLost:
 		c.lose()
+	case fenced:
+		if it.fence.Epoch >= c.fence.Epoch { // not claimed anew meanwhile
+			c.failed(record.ErrFenced, "post")
+		}
 	case settled:
 	}
 }

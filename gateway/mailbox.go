@@ -41,6 +41,8 @@ type (
 	steerWanted struct{ reply chan<- []record.Message }
 	// wakeLost says that this replica may have lost its claims.
 	wakeLost struct{}
+	// fenced comes from the poster: a write with this claim was refused.
+	fenced struct{ fence record.Fence }
 	// settled says that the poster has nothing left.
 	settled struct{}
 )
@@ -51,6 +53,7 @@ func (compressionEnded) isItem() {}
 func (asked) isItem()            {}
 func (steerWanted) isItem()      {}
 func (wakeLost) isItem()         {}
+func (fenced) isItem()           {}
 func (settled) isItem()          {}
 
 // mailbox never blocks a sender. Its size is bounded by its senders: wake-ups

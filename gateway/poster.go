@@ -55,9 +55,10 @@ type posterDeps struct {
 	adapter chat.Adapter
 	limiter *limiter
 	store   Deliveries
-	silent  bool   // nothing is shown before it is final
-	drafts  bool   // what is still written may be shown without a message
-	settled func() // told when the queue has become empty
+	silent  bool               // nothing is shown before it is final
+	drafts  bool               // what is still written may be shown without a message
+	settled func()             // told when the queue has become empty
+	fenced  func(record.Fence) // told when a write was refused: somebody else may own the conversation
 	count   func(record.DeliveryKind, record.DeliveryState)
 	now     func() time.Time
 }
@@ -297,6 +298,12 @@ func (p *poster) settle(ctx context.Context, j *job) {
 		err = p.edit(ctx, j)
 	default:
 		err = p.create(ctx, j)
+	}
+	if errors.Is(err, record.ErrFenced) {
+		p.mu.Lock()
+		f := p.fence
+		p.mu.Unlock()
+		p.deps.fenced(f)
 	}
 	if err != nil && ctx.Err() == nil {
 		j.wait = min(max(2*j.wait, retryFirst), retryMost)
