@@ -14,6 +14,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"parley/agentcore/llm"
+	"parley/agentcore/provider/wire"
 	"parley/config/secret"
 )
 
@@ -45,9 +46,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 60 * time.Second
 	}
-	c := &Client{cfg: cfg, name: name, http: &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
-	}}}
+	c := &Client{cfg: cfg, name: name, http: &http.Client{Transport: wire.Transport()}}
 	oc := openai.DefaultConfig(cfg.APIKey.Reveal())
 	oc.BaseURL, oc.HTTPClient = cfg.BaseURL, c.http
 	c.api = openai.NewClientWithConfig(oc)

@@ -47,9 +47,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 90 * time.Second
 	}
-	c := &Client{cfg: cfg, name: name, http: &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 30 * time.Second,
-	}}}
+	c := &Client{cfg: cfg, name: name, http: &http.Client{Transport: wire.Transport()}}
 	oc := openai.DefaultConfig(cfg.APIKey.Reveal())
 	oc.BaseURL, oc.HTTPClient = cfg.BaseURL, c.http
 	c.api = openai.NewClientWithConfig(oc)
