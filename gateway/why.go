@@ -79,7 +79,14 @@ func Explain(w record.Why) string {
 		b.WriteString("\nRefused: " + inert(Asked(r)) + "; " + refusedBecause(r) + ".")
 	}
 	for _, d := range w.Deliveries {
-		fmt.Fprintf(&b, "\nPart %d of the answer: %s", d.Part+1, d.State)
+		switch d.Kind {
+		case record.DeliverFinal:
+			fmt.Fprintf(&b, "\nPart %d of the answer: %s", d.Part+1, d.State)
+		case record.DeliverFile:
+			fmt.Fprintf(&b, "\nA file: %s", d.State)
+		case record.DeliverCard, record.DeliverControl, record.DeliverLive, record.DeliverNotice:
+			continue
+		}
 		if d.Error != "" {
 			b.WriteString(", " + inert(d.Error))
 		}

@@ -88,6 +88,9 @@ func TestWhyTellsRefusals(t *testing.T) {
 			h.Platform.Await(t, gatewaytest.Direct(from).Chat, line, func(ps []gatewaytest.Post) bool {
 				for _, p := range ps {
 					if strings.Contains(p.Out.Text+"\n", "\n"+line+"\n") {
+						if strings.Count(p.Out.Text, "\nPart ") > 1 {
+							t.Errorf("a question counts as part of the answer: %s", p.Out.Text)
+						}
 						return true
 					}
 				}
