@@ -236,7 +236,7 @@ func TestNetworkErrorsAreClean(t *testing.T) {
 	}
 }
 
-// TestDeadHTTP2ConnectionsAreFound is PST-002 as far as it is ours: pings are on.
+// TestDeadHTTP2ConnectionsAreFound: pings are on (PST-002).
 func TestDeadHTTP2ConnectionsAreFound(t *testing.T) {
 	if tr := wire.Transport(); tr.HTTP2.SendPingTimeout == 0 || tr.HTTP2.PingTimeout == 0 || tr.IdleConnTimeout == 0 {
 		t.Errorf("transport: %+v", tr.HTTP2)
