@@ -147,7 +147,10 @@ func (g *Gateway) takeHook(r *http.Request, name, id string, body []byte) int {
 	}
 	killpoint.Here(killpoint.IntakeStored)
 	log.Info("webhook", zap.Bool("duplicate", rc.Duplicate))
-	if !rc.Duplicate && rc.Mine {
+	switch {
+	case rc.Mine && rc.Duplicate: // it may have been taken in by a process that has died
+		g.wake(rc.Fence, nil)
+	case rc.Mine:
 		g.wake(rc.Fence, &rc.Item)
 	}
 	return http.StatusAccepted

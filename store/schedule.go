@@ -95,7 +95,7 @@ const dueSchedule = `(s.state = 'active' AND s.next_at <= $1 OR s.asked) AND NOT
 // DueSchedules looks at up to limit schedules that are due at a time and lets plan
 // decide about each, in a transaction of its own: the due time to run goes into the
 // inbox, once however many replicas look, and the schedule moves on. It returns the
-// conversations that got something and are this replica's; owners of others are
+// conversations that are this replica's, which are to be woken; owners of others are
 // notified.
 func (db *DB) DueSchedules(ctx context.Context, r record.ReplicaID, now time.Time, limit int, plan func(record.Schedule, time.Time) record.ScheduleStep) ([]record.Fence, error) {
 	var due []record.Schedule
@@ -128,6 +128,10 @@ func (db *DB) runSchedule(ctx context.Context, r record.ReplicaID, seen record.S
 		if err != nil {
 			return err
 		}
+		if h.owner == r {
+			f := h.fence()
+			mine = &f
+		}
 		var s *record.Schedule
 		rows, err := tx.Query(ctx, `SELECT `+scheduleColumns+` FROM schedules s WHERE s.id = $2 AND `+dueSchedule+` FOR UPDATE`, now, seen.ID)
 		if err != nil {
@@ -150,13 +154,12 @@ func (db *DB) runSchedule(ctx context.Context, r record.ReplicaID, seen record.S
 		if _, err := queueEvent(b, h, ev); err != nil {
 			return err
 		}
-		if h.owner == r {
-			f := h.fence()
-			mine = &f
-		}
 		return tx.SendBatch(ctx, b).Close()
 	})
-	return mine, err
+	if err != nil {
+		return nil, err
+	}
+	return mine, nil
 }
 
 // taskOf is the event of a due time, or of a schedule that is stopped.
@@ -174,7 +177,8 @@ func taskOf(s record.Schedule, step record.ScheduleStep, h held) chat.TaskDue {
 }
 
 // lockByID locks a conversation that is there, and claims it unless somebody alive
-// owns it.
+// owns it. Whoever claims it wakes it, whatever else comes of the transaction: a dead
+// owner may have left work there, for which nobody looks again.
 func lockByID(ctx context.Context, tx querier, id record.ConversationID, r record.ReplicaID) (held, error) {
 	var h *held
 	rows, err := tx.Query(ctx, `SELECT `+conversationColumns+`, c.owner, c.epoch,
@@ -235,8 +239,8 @@ func queueRan(b *pgx.Batch, e record.TurnEnd) {
 }
 
 // Enqueue puts an outside event into the inbox of the conversation that was active
-// last at the event's address, once by its key: a known one is a duplicate, and
-// nothing else happens. Where nobody has talked yet it is record.ErrNotFound; where too
+// last at the event's address, once by its key: a known one is a duplicate, which
+// changes nothing but perhaps the owner. Where nobody has talked yet it is record.ErrNotFound; where too
 // many events wait it is record.ErrConflict.
 func (db *DB) Enqueue(ctx context.Context, r record.ReplicaID, ev chat.Event) (record.Receipt, error) {
 	var rc record.Receipt

@@ -164,3 +164,46 @@ func TestEnqueue(t *testing.T) {
 	_, err = w.Enqueue(t.Context(), w.replica, ev)
 	w.want(err, record.ErrNotFound)
 }
+
+// Who takes a conversation over from a dead owner is told so, to wake it, also where an
+// event was known already or nothing was to be run: what the owner has left open
+// there would wait for ever.
+func TestWhoTakesOverIsTold(t *testing.T) {
+	for name, take := range map[string]func(w *world, s record.Schedule, ev chat.TaskDue) []record.Fence{
+		"a known event": func(w *world, _ record.Schedule, ev chat.TaskDue) []record.Fence {
+			rc, err := w.Enqueue(t.Context(), w.replica, ev)
+			w.check(err)
+			if !rc.Duplicate || !rc.Mine {
+				t.Errorf("%+v", rc)
+			}
+			return []record.Fence{rc.Fence}
+		},
+		"nothing to be run": func(w *world, _ record.Schedule, _ chat.TaskDue) []record.Fence {
+			skip := func(s record.Schedule, now time.Time) record.ScheduleStep {
+				return record.ScheduleStep{Next: now.Add(time.Hour), State: record.ScheduleActive}
+			}
+			fences, err := w.DueSchedules(t.Context(), w.replica, noon, 10, skip)
+			w.check(err)
+			return fences
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			k := w.talk()
+			s := w.schedule(k)
+			ev := chat.TaskDue{Origin: chat.Origin{Key: "webhook/ci/1", Address: k.Conversation.Key.Address}, Title: "ci", Data: "x"}
+			if _, err := w.Enqueue(t.Context(), w.replica, ev); err != nil {
+				t.Fatal(err)
+			}
+			heir := w.other()
+			w.die()
+			fences := take(heir, s, ev)
+			if len(fences) != 1 || fences[0].Conversation != k.fence.Conversation || fences[0].Replica != heir.replica || fences[0].Epoch <= k.fence.Epoch {
+				t.Fatalf("the heir was told of %+v", fences)
+			}
+			if n := len(heir.work(fences[0]).Inbox); n != 2 {
+				t.Errorf("%d events are open for it", n)
+			}
+		})
+	}
+}

@@ -34,11 +34,13 @@ var kinds = []string{"plain", "tool", "ask", "delegate", "long", "fill"}
 // crashWorld is what surrounds the program: a platform, a model, a database, and
 // people who write and press Allow. It outlives every process.
 type crashWorld struct {
-	bin    string
-	config string
-	far    farSide
-	model  *providertest.Server
-	kills  int
+	bin      string
+	config   string // the file
+	settings string // what it says
+	database string
+	far      farSide
+	model    *providertest.Server
+	kills    int
 
 	watching context.Context
 	watchers sync.WaitGroup
@@ -71,7 +73,8 @@ func newCrashWorld(t *testing.T, bin, platform string) *crashWorld {
 	w.model.Respond(answer)
 	w.config = filepath.Join(t.TempDir(), "parley.yaml")
 	there := w.far.settings()
-	text := fmt.Sprintf(`database: { url: %q }
+	w.database = storetest.URL(t)
+	w.settings = fmt.Sprintf(`database: { url: %q }
 data_dir: %q
 http: { listen: "127.0.0.1:0" }
 log: { level: info, format: json }
@@ -83,11 +86,17 @@ models:
 compression: { protect_last_n: 4 }
 access: { allow: [%s] }
 platforms: { web: { enabled: false }, %s }
-`, storetest.URL(t), t.TempDir(), w.model.BaseURL(), there.everybody, there.expanded())
-	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
+`, w.database, t.TempDir(), w.model.BaseURL(), there.everybody, there.expanded())
+	w.configure(t)
+	return w
+}
+
+// configure writes the settings for the processes to come.
+func (w *crashWorld) configure(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(w.config, []byte(w.settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // at is the direct chat of the n-th Pat, who consents to everything there.
