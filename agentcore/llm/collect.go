@@ -59,9 +59,6 @@ func (c *Collector) addCall(ev ToolCallDelta) {
 	p.args.WriteString(ev.Arguments)
 }
 
-// Text returns the visible text so far.
-func (c *Collector) Text() string { return c.text.String() }
-
 // Response returns what was collected; ok is false unless Finished was seen.
 func (c *Collector) Response() (r Response, ok bool) {
 	r.Message.Role = Assistant

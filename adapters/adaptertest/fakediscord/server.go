@@ -53,9 +53,6 @@ type Option func(*options)
 // WithLimits turns rate limits on.
 func WithLimits(l Limits) Option { return func(o *options) { o.limits = &l } }
 
-// WithClock replaces the clock of rate limits and interactions.
-func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
-
 // WithoutContentIntent is a bot whose message content intent is switched off in the
 // developer portal.
 func WithoutContentIntent() Option { return func(o *options) { o.content = false } }

@@ -70,9 +70,6 @@ func WithPing(d time.Duration) Option { return func(o *options) { o.ping = d } }
 // WithStreamLife sets how long a stream lives; 5 minutes if it is not set.
 func WithStreamLife(d time.Duration) Option { return func(o *options) { o.stream = d } }
 
-// WithClock replaces the clock of streams and of the times in the record.
-func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
-
 // RecordCalls keeps every call for Calls.
 func RecordCalls() Option { return func(o *options) { o.calls = true } }
 

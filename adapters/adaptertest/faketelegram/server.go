@@ -49,12 +49,6 @@ type options struct {
 // Option changes what New makes.
 type Option func(*options)
 
-// WithToken sets the bot's token; the part before the colon is the bot's id.
-func WithToken(token string) Option { return func(o *options) { o.token = token } }
-
-// WithUsername sets the bot's name, without the @.
-func WithUsername(name string) Option { return func(o *options) { o.username = name } }
-
 // WithLatency makes each call take that long besides its work: half before and
 // half after it takes effect.
 func WithLatency(d time.Duration) Option { return func(o *options) { o.latency = d } }
