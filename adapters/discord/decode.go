@@ -89,7 +89,7 @@ func person(u *user, m *member, webhook string) chat.User {
 	if name == "" {
 		name = u.Username
 	}
-	return chat.User{ID: chat.Person("discord:" + u.ID), Name: oneLine(name), Bot: u.Bot || webhook != "", Shared: webhook != ""}
+	return chat.User{ID: chat.Person("discord:" + u.ID), Name: chat.OneLine(name), Bot: u.Bot || webhook != "", Shared: webhook != ""}
 }
 
 // origin is what the events of a message share; the key is made of Discord's own
@@ -97,7 +97,7 @@ func person(u *user, m *member, webhook string) chat.User {
 func (a *Adapter) origin(kind string, c channel, m message) chat.Origin {
 	o := chat.Origin{
 		Key:     chat.EventKey(kind + "/" + m.Channel + "/" + m.ID),
-		Address: a.at(c), Kind: chat.Group, At: madeAt(m.ID), Message: chat.MessageID(m.ID), Title: oneLine(c.Name),
+		Address: a.at(c), Kind: chat.Group, At: madeAt(m.ID), Message: chat.MessageID(m.ID), Title: chat.OneLine(c.Name),
 		From: person(m.Author, m.Member, m.Webhook),
 	}
 	if c.Kind == discordgo.ChannelTypeDM {
@@ -251,7 +251,7 @@ func described(m message) string {
 	if m.Content != "" || len(m.Stickers) == 0 {
 		return m.Content
 	}
-	return "[sticker " + oneLine(m.Stickers[0].Name) + "]"
+	return "[sticker " + chat.OneLine(m.Stickers[0].Name) + "]"
 }
 
 // attachments lists a message's files, those of a forwarded one too. Their links
@@ -265,7 +265,7 @@ func attachments(m message) []chat.File {
 	var files []chat.File
 	for _, f := range list {
 		files = append(files, chat.File{
-			ID: m.Channel + "/" + m.ID + "/" + f.ID, Name: oneLine(f.Filename), MIME: f.MIME, Size: f.Size, Voice: voice,
+			ID: m.Channel + "/" + m.ID + "/" + f.ID, Name: chat.OneLine(f.Filename), MIME: f.MIME, Size: f.Size, Voice: voice,
 		})
 	}
 	return files
@@ -280,19 +280,4 @@ func (a *Adapter) unreadable(c channel) {
 		a.log.Warn("messages come without their text, since the message content intent is off: in servers only mentions can be read",
 			zap.String("fix", contentFix), zap.String("channel", c.ID))
 	})
-}
-
-// oneLine cleans a name that people chose: one line, no control characters, at
-// most 128 runes (KEY-002).
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)), " ")
-	if r := []rune(s); len(r) > 128 {
-		s = string(r[:128])
-	}
-	return s
 }

@@ -49,7 +49,7 @@ func (a *Adapter) Probe(ctx context.Context) ([]chat.Finding, error) {
 		return nil, deliveryError(err, repeated)
 	}
 	a.introduce(app.Bot, app.ID)
-	fs := []chat.Finding{{OK: true, What: fmt.Sprintf("token of %s (application %s)", oneLine(app.Bot.Username), app.ID)}}
+	fs := []chat.Finding{{OK: true, What: fmt.Sprintf("token of %s (application %s)", chat.OneLine(app.Bot.Username), app.ID)}}
 	if app.readsContent() {
 		fs = append(fs, chat.Finding{OK: true, What: "the message content intent is on"})
 	} else {
@@ -89,7 +89,7 @@ func (a *Adapter) probeGuilds(ctx context.Context, app string) ([]chat.Finding, 
 				missing = append(missing, p.name)
 			}
 		}
-		name := oneLine(g.Name)
+		name := chat.OneLine(g.Name)
 		if len(missing) > 0 {
 			fs = append(fs, chat.Finding{What: fmt.Sprintf("in %s the bot lacks: %s", name, strings.Join(missing, ", ")), Fix: "Open " + invite(app) + " and choose that server again: it gives the bot's role what is missing"})
 			continue

@@ -109,7 +109,7 @@ func (a *Adapter) originOf(m *tgbotapi.Message, e *extension, kind string) chat.
 	o := chat.Origin{
 		Key:     chat.EventKey(fmt.Sprintf("%s/%d/%s", kind, m.Chat.ID, id)),
 		Address: chat.Address{Account: a.account, Chat: chatID(m.Chat.ID), Thread: e.thread()},
-		Kind:    chat.Group, At: time.Unix(int64(m.Date), 0), Message: chat.MessageID(id), Title: oneLine(m.Chat.Title),
+		Kind:    chat.Group, At: time.Unix(int64(m.Date), 0), Message: chat.MessageID(id), Title: chat.OneLine(m.Chat.Title),
 	}
 	if m.Chat.IsPrivate() {
 		o.Kind = chat.Direct
@@ -127,7 +127,7 @@ func user(u *tgbotapi.User, as *tgbotapi.Chat) chat.User {
 		return chat.User{ID: "telegram:unknown", Shared: true}
 	}
 	return chat.User{
-		ID: chat.Person("telegram:" + strconv.FormatInt(u.ID, 10)), Name: oneLine(u.FirstName + " " + u.LastName), Language: u.LanguageCode,
+		ID: chat.Person("telegram:" + strconv.FormatInt(u.ID, 10)), Name: chat.OneLine(u.FirstName + " " + u.LastName), Language: u.LanguageCode,
 		Bot:    u.IsBot && u.ID != anonymousAdmin && u.ID != channelBot,
 		Shared: as != nil || u.ID == anonymousAdmin || u.ID == linkedChannel || u.ID == channelBot,
 	}
@@ -301,7 +301,7 @@ func mark(cut []bool, from, to int) {
 func attachments(m *tgbotapi.Message) []chat.File {
 	var fs []chat.File
 	add := func(id, name, mime string, size int) {
-		fs = append(fs, chat.File{ID: id, Name: oneLine(name), MIME: mime, Size: int64(size)})
+		fs = append(fs, chat.File{ID: id, Name: chat.OneLine(name), MIME: mime, Size: int64(size)})
 	}
 	if n := len(m.Photo); n > 0 {
 		best := m.Photo[0]
@@ -347,30 +347,15 @@ func described(m *tgbotapi.Message) string {
 	case m.Sticker != nil:
 		return strings.TrimSpace("[sticker " + m.Sticker.Emoji + "]")
 	case m.Venue != nil:
-		return fmt.Sprintf("[place: %s, %s]", oneLine(m.Venue.Title), oneLine(m.Venue.Address))
+		return fmt.Sprintf("[place: %s, %s]", chat.OneLine(m.Venue.Title), chat.OneLine(m.Venue.Address))
 	case m.Location != nil:
 		return fmt.Sprintf("[location: %.5f, %.5f]", m.Location.Latitude, m.Location.Longitude)
 	case m.Contact != nil:
-		return fmt.Sprintf("[contact: %s %s]", oneLine(m.Contact.FirstName+" "+m.Contact.LastName), oneLine(m.Contact.PhoneNumber))
+		return fmt.Sprintf("[contact: %s %s]", chat.OneLine(m.Contact.FirstName+" "+m.Contact.LastName), chat.OneLine(m.Contact.PhoneNumber))
 	case m.Poll != nil:
-		return "[poll: " + oneLine(m.Poll.Question) + "]"
+		return "[poll: " + chat.OneLine(m.Poll.Question) + "]"
 	case m.Dice != nil:
 		return fmt.Sprintf("[dice %s: %d]", m.Dice.Emoji, m.Dice.Value)
 	}
 	return ""
-}
-
-// oneLine cleans a name that people chose: one line, no control characters, at
-// most 128 runes (KEY-002).
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)), " ")
-	if r := []rune(s); len(r) > 128 {
-		s = string(r[:128])
-	}
-	return s
 }

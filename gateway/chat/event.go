@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -253,4 +254,19 @@ func decode[T Event](b []byte) (Event, error) {
 		return nil, fmt.Errorf("chat: stored event: %w", err)
 	}
 	return ev, nil
+}
+
+// OneLine cleans a name that people chose: one line, no control characters, at
+// most 128 runes (KEY-002).
+func OneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)), " ")
+	if r := []rune(s); len(r) > 128 {
+		s = string(r[:128])
+	}
+	return s
 }
