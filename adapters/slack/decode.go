@@ -247,18 +247,3 @@ func (a *Adapter) stopped(ctx context.Context, ev inner) []chat.Event {
 	a.sessionIdle(ctx, channel, ev.Thread)
 	return []chat.Event{chat.StopPressed{Origin: o}}
 }
-
-// oneLine cleans a name that people chose: one line, no control characters, at
-// most 128 runes (KEY-002).
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)), " ")
-	if r := []rune(s); len(r) > 128 {
-		s = string(r[:128])
-	}
-	return s
-}

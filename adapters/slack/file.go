@@ -48,7 +48,7 @@ func attachments(list []wireFile) []chat.File {
 		if name == "" {
 			name = f.ID
 		}
-		fs = append(fs, chat.File{ID: f.ID, Name: oneLine(name), MIME: f.MIME, Size: f.Size, Voice: f.Subtype == "slack_audio"})
+		fs = append(fs, chat.File{ID: f.ID, Name: chat.OneLine(name), MIME: f.MIME, Size: f.Size, Voice: f.Subtype == "slack_audio"})
 	}
 	return fs
 }
@@ -62,7 +62,7 @@ func (a *Adapter) OpenFile(ctx context.Context, f chat.File) (io.ReadCloser, err
 	if err != nil {
 		return nil, deliveryError(err, repeated)
 	}
-	name := oneLine(info.Name)
+	name := chat.OneLine(info.Name)
 	where := info.URLPrivateDownload
 	if where == "" {
 		where = info.URLPrivate

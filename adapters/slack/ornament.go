@@ -44,7 +44,7 @@ func (a *Adapter) SetTitle(ctx context.Context, at chat.Address, title string) e
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	title = oneLine(title)
+	title = chat.OneLine(title)
 	if r := []rune(title); len(r) > titleLimit {
 		title = string(r[:titleLimit])
 	}

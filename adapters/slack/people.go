@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"parley/gateway/chat"
 )
 
 const (
@@ -54,7 +56,7 @@ func (p *people) name(ctx context.Context, id string) string {
 		if n.name == "" {
 			n.name = u.Name
 		}
-		n.name = oneLine(n.name)
+		n.name = chat.OneLine(n.name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,7 +69,7 @@ func (a *Adapter) tokenText(ctx context.Context, to, label string) string {
 		if label == "" {
 			label = to[1:]
 		}
-		return "@" + oneLine(label)
+		return "@" + chat.OneLine(label)
 	case strings.HasPrefix(to, "#"):
 		if label == "" {
 			label = to[1:]
@@ -167,7 +167,7 @@ func (a *Adapter) quote(ctx context.Context, m *message) *chat.Quote {
 		if !at.Share || at.Text == "" {
 			continue
 		}
-		from := chat.User{ID: person(at.Author), Name: oneLine(at.Name)}
+		from := chat.User{ID: person(at.Author), Name: chat.OneLine(at.Name)}
 		if at.Author == "" {
 			from.ID, from.Shared = "slack:unknown", true
 		}
