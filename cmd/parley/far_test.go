@@ -363,6 +363,7 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	if turn == "" {
 		judge(ts, time.Since(began))
 	}
+	w.awaitRest(ts) // what the turn had shown so far is gone, and is not taken for what comes
 }
 
 // judge holds the time that letting go took against the limit.
