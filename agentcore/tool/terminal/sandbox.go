@@ -56,7 +56,11 @@ func newSandbox(cfg Config, launcher string, hidden []string) (sandbox, error) {
 // namespaces.
 func usableBwrap() string {
 	path, err := exec.LookPath("bwrap")
-	if err != nil || exec.Command(path, "--ro-bind", "/", "/", "--unshare-pid", "--", "true").Run() != nil {
+	if err != nil {
+		return ""
+	}
+	options := append(capabilities(), "--ro-bind", "/", "/", "--unshare-pid", "--", "true")
+	if exec.Command(path, options...).Run() != nil {
 		return ""
 	}
 	return path
@@ -128,6 +132,7 @@ func (s sandbox) binds(folder string) []string {
 		b = append(b, "--bind-try", w, w)
 	}
 	b = append(b, sealed...) // once what is mounted inside is there
+	b = append(b, capabilities()...)
 	return append(b, "--chdir", folder)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -68,10 +69,31 @@ func restrict(r rules) error {
 
 // kept are the capabilities that a command of root's keeps: those that package
 // managers need. The others reach past the sandbox; CAP_PERFMON alone reads every
-// process's environment.
-var kept = []uintptr{
-	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE,
-	unix.CAP_SYS_CHROOT, unix.CAP_SETFCAP, unix.CAP_AUDIT_WRITE,
+// process's environment, and CAP_SYS_ADMIN takes away what bubblewrap has mounted.
+var kept = map[uintptr]string{
+	unix.CAP_CHOWN: "CAP_CHOWN", unix.CAP_DAC_OVERRIDE: "CAP_DAC_OVERRIDE", unix.CAP_FOWNER: "CAP_FOWNER", unix.CAP_FSETID: "CAP_FSETID",
+	unix.CAP_KILL: "CAP_KILL", unix.CAP_SETGID: "CAP_SETGID", unix.CAP_SETUID: "CAP_SETUID", unix.CAP_NET_BIND_SERVICE: "CAP_NET_BIND_SERVICE",
+	unix.CAP_SYS_CHROOT: "CAP_SYS_CHROOT", unix.CAP_SETFCAP: "CAP_SETFCAP", unix.CAP_AUDIT_WRITE: "CAP_AUDIT_WRITE",
+}
+
+// capabilities are bubblewrap's options that leave root's commands those that are
+// kept: of itself it leaves root all. It leaves all too, without a word, if it is to
+// keep one that root does not have, as in a container. Who is not root has none.
+func capabilities() []string {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	options := []string{"--cap-drop", "ALL"}
+	var held [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &held[0]); err != nil {
+		return options
+	}
+	for _, c := range slices.Sorted(maps.Keys(kept)) {
+		if held[c/32].Permitted>>(c%32)&1 == 1 {
+			options = append(options, "--cap-add", kept[c])
+		}
+	}
+	return options
 }
 
 // dropCapabilities bounds what the command that this thread becomes can have. Who is
@@ -81,7 +103,7 @@ func dropCapabilities() error {
 		return nil
 	}
 	for c := range uintptr(64) {
-		if slices.Contains(kept, c) {
+		if kept[c] != "" {
 			continue
 		}
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)

@@ -84,6 +84,25 @@ func bounds(t *testing.T, kind string) {
 	}
 }
 
+// Root's commands cannot take the sandbox apart: what is read-only stays so and what
+// covers the hidden stays on it.
+func TestSandboxStaysMounted(t *testing.T) { inEach(t, staysMounted) }
+
+func staysMounted(t *testing.T, kind string) {
+	r, _ := secluded(t, Config{Sandbox: kind})
+	for _, command := range []string{
+		"mount -o remount,rw,bind /", "umount -l /tmp", "mkdir -p m; mount -t proc proc m", "unshare -m true",
+		"unshare -r -m mount -o remount,rw,bind /",
+	} {
+		if got := r.run(t.Context(), input{Command: command}, nil); !got.Failed {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+	if got := r.run(t.Context(), input{Command: "touch f && chown 1 f && chgrp 1 f"}, nil); os.Geteuid() == 0 && got.Failed {
+		t.Errorf("what package managers need is gone: %+v", got)
+	}
+}
+
 func TestSandboxExceptions(t *testing.T) { inEach(t, exceptions) }
 
 func exceptions(t *testing.T, kind string) {
