@@ -180,6 +180,10 @@ func (p *Private) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A server that has just been launched would die of the signal to read its rules anew.
+	if _, err := p.place.password(0, p.alone()); err != nil {
+		return err
+	}
 	pid, err := p.place.launch(bin, p.volatile)
 	if err != nil {
 		return err
@@ -205,7 +209,8 @@ func (p *Private) adopt(ctx context.Context, pm postmaster) error {
 // ready waits until the database can be used, and makes it the first time. Nobody gets
 // to it without the password from then on.
 func (p *Private) ready(ctx context.Context, pid int, socketDir string) error {
-	password, err := p.place.password(pid)
+	alone := p.alone()
+	password, err := p.place.password(pid, alone)
 	if err != nil {
 		return err
 	}
@@ -216,7 +221,7 @@ func (p *Private) ready(ctx context.Context, pid int, socketDir string) error {
 		if errors.As(err, &pg) && pg.Code == "3D000" { // no such database
 			err = makeDatabase(ctx, privateURL(socketDir, "postgres", password))
 		}
-		if err == nil && !p.volatile {
+		if err == nil && alone && !p.volatile {
 			err = p.place.guard(ctx, p.url, password, pid)
 		}
 		switch {
@@ -229,6 +234,17 @@ func (p *Private) ready(ctx context.Context, pid int, socketDir string) error {
 		}
 		pause(ctx, 10*time.Millisecond)
 	}
+}
+
+// alone says that no other process uses the server; none can begin to, since starts
+// come one after another.
+func (p *Private) alone() bool {
+	fd := int(p.users.Fd())
+	if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		_ = syscall.Flock(fd, syscall.LOCK_SH) // what failed may have given it up
+		return false
+	}
+	return syscall.Flock(fd, syscall.LOCK_SH) == nil
 }
 
 func privateURL(socketDir, database, password string) string {

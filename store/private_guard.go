@@ -16,6 +16,7 @@ import (
 // Who may connect to the private server. A command in the sandbox reaches the socket
 // but not the file with the password, so that everybody needs one. The server is open
 // as long as it has none: when it is new, was made by an older parley, or lost the file.
+// It gets one only while nobody else uses it, who would not know it.
 const (
 	open    = "# Written by parley.\nlocal all all trust\n"
 	guarded = "# Written by parley.\nlocal all all scram-sha-256\n"
@@ -23,7 +24,7 @@ const (
 
 // password reads the server's password. Without one the server is opened for a moment,
 // so that guard can give it a new one.
-func (at place) password(pid int) (string, error) {
+func (at place) password(pid int, alone bool) (string, error) {
 	b, err := os.ReadFile(at.path("password"))
 	if word := strings.TrimSpace(string(b)); err == nil && word != "" {
 		return word, nil
@@ -33,6 +34,9 @@ func (at place) password(pid int) (string, error) {
 	}
 	word := rand.Text()
 	if at.isGuarded() {
+		if !alone {
+			return "", fmt.Errorf("store: private PostgreSQL: the file %s with its password is gone, and another parley uses it: stop that one first; nothing is lost", at.path("password"))
+		}
 		if err := at.allow(open, pid); err != nil {
 			return "", err
 		}
@@ -65,10 +69,14 @@ func (at place) guard(ctx context.Context, url, password string, pid int) error 
 	return at.allow(guarded, pid)
 }
 
-// allow replaces the server's rules about who may connect and makes it read them.
+// allow replaces the server's rules about who may connect and makes it read them; pid 0:
+// it does not run yet.
 func (at place) allow(rules string, pid int) error {
 	if err := at.write("data/pg_hba.conf", rules); err != nil {
 		return err
+	}
+	if pid == 0 {
+		return nil
 	}
 	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
 		return fmt.Errorf("store: private PostgreSQL: %w", err)
