@@ -192,7 +192,7 @@ func ago(d time.Duration) string {
 // cmdResume goes on with an earlier session of this conversation, named by its
 // number in /sessions, its title, or its id. Without a name it lists them.
 func (c *conversation) cmdResume(ctx context.Context, in invocation) {
-	list, err := c.g.store.Sessions(ctx, c.fence.Conversation, 50)
+	list, err := c.g.store.Sessions(ctx, c.fence.Conversation, Resumable)
 	if err != nil {
 		c.failed(err, "list sessions")
 		return
@@ -202,7 +202,7 @@ func (c *conversation) cmdResume(ctx context.Context, in invocation) {
 		c.answer(ctx, in, text, record.NoEffect{}, buttons...)
 		return
 	}
-	target, name, ok := findSession(list, in.args)
+	target, name, ok := FindSession(list, in.args)
 	if !ok {
 		c.answer(ctx, in, fmt.Sprintf("There is no session %q in this chat. `/sessions` lists what there is.", inert(in.args)), record.NoEffect{})
 		return
@@ -225,9 +225,12 @@ func (c *conversation) cmdResume(ctx context.Context, in invocation) {
 	c.post.add(d)
 }
 
-// findSession looks a session up by number, id or title. An id that is not listed
+// Resumable is how many sessions can be gone on with by their number or title.
+const Resumable = 50
+
+// FindSession looks a session up by number, id or title. An id that is not listed
 // is tried as it is: the store knows whether it belongs here (LIN-005).
-func findSession(list []record.SessionSummary, arg string) (id record.SessionID, name string, ok bool) {
+func FindSession(list []record.SessionSummary, arg string) (id record.SessionID, name string, ok bool) {
 	if n, err := strconv.Atoi(arg); err == nil {
 		if n < 1 || n > len(list) {
 			return "", "", false

@@ -12,9 +12,9 @@ import (
 
 // Explain says what became of a message, given as the platform's id: its inbox
 // row, the turn that it was part of, what was refused in that turn, and what was
-// posted for it. An empty
-// account or conversation stands for any, of which the newest message of that id
-// counts: ids are a chat's own. record.ErrNotFound if it never came in.
+// posted for it. An empty account or conversation stands for any, of which the newest
+// message of that id counts: ids are a chat's own. record.ErrNotFound if it never
+// came in.
 func (db *DB) Explain(ctx context.Context, a chat.AccountID, c record.ConversationID, m chat.MessageID) (record.Why, error) {
 	var w record.Why
 	err := db.read(ctx, "explain", func(ctx context.Context) error {
@@ -36,8 +36,8 @@ func (db *DB) Explain(ctx context.Context, a chat.AccountID, c record.Conversati
 }
 
 // refusalsOf finds what was refused in a turn and in its subagents' turns, whose
-// questions are asked in its name (agentcore prefixes the call's id). A spending question that was withdrawn by nobody
-// went with its turn.
+// questions are asked in its name (agentcore prefixes the call's id). A spending
+// question that was withdrawn by nobody went with its turn.
 const refusalsOf = `
 	WITH RECURSIVE work AS (
 		SELECT id, '' AS path FROM turns WHERE id = $1

@@ -85,12 +85,19 @@ func (at place) allow(rules string, pid int) error {
 }
 
 // write replaces a file of the server's folder at once; only the server's account and
-// root can read it.
+// root can read it. It follows no link that the account may have put there.
 func (at place) write(name, text string) error {
 	tmp := at.path(name + ".new")
-	err := os.WriteFile(tmp, []byte(text), 0o600)
+	_ = os.Remove(tmp) // of a process that died
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil && at.account != nil {
-		err = os.Chown(tmp, int(at.account.Uid), int(at.account.Gid))
+		err = f.Chown(int(at.account.Uid), int(at.account.Gid))
+	}
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
+	if f != nil {
+		err = errors.Join(err, f.Close())
 	}
 	if err == nil {
 		err = os.Rename(tmp, at.path(name))

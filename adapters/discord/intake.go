@@ -249,7 +249,8 @@ func (in *intake) message(ctx context.Context, kind string, raw json.RawMessage)
 }
 
 // take decodes a message's event, which may need to ask where it was, and stores it.
-// live says that it comes as it happens, so that nobody has reacted to it before.
+// live says that it comes as it happens, so that nobody has reacted to it before, unless
+// it comes again.
 func (in *intake) take(ctx context.Context, kind string, m message, live bool) error {
 	c, err := in.where(ctx, m.Channel, m.Guild)
 	if err != nil {
@@ -258,8 +259,9 @@ func (in *intake) take(ctx context.Context, kind string, m message, live bool) e
 	var ev chat.Event
 	switch kind {
 	case "MESSAGE_CREATE":
+		_, again := in.a.recent.get(m.ID)
 		ev = in.a.message(c, m)
-		if live {
+		if live && !again {
 			in.a.recent.mark(m.ID, "", true)
 		}
 	case "MESSAGE_UPDATE":

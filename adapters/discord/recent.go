@@ -33,14 +33,16 @@ func (r *recent) put(id string, s seen) {
 	if r.byID == nil {
 		r.byID = map[string]seen{}
 	}
-	if _, known := r.byID[id]; !known {
-		if len(r.order) < recentLimit {
-			r.order = append(r.order, id)
-		} else {
-			delete(r.byID, r.order[r.next])
-			r.order[r.next] = id
-			r.next = (r.next + 1) % recentLimit
-		}
+	was, known := r.byID[id]
+	switch {
+	case known:
+		s.mark, s.marked = was.mark, was.marked
+	case len(r.order) < recentLimit:
+		r.order = append(r.order, id)
+	default:
+		delete(r.byID, r.order[r.next])
+		r.order[r.next] = id
+		r.next = (r.next + 1) % recentLimit
 	}
 	r.byID[id] = s
 }

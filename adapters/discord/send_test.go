@@ -262,7 +262,11 @@ func TestOrnaments(t *testing.T) {
 	r := runs(t, g.platform, a)
 	id := g.Server.Say(g.room, alice, botName+" go")
 	m := r.message()
-	for _, re := range []chat.Reaction{chat.ReactSeen, chat.ReactWorking, chat.ReactDone} {
+	for i, re := range []chat.Reaction{chat.ReactSeen, chat.ReactWorking, chat.ReactDone} {
+		if i == 1 { // a session that was resumed tells it again
+			g.Server.Again(g.room, id)
+			r.message()
+		}
 		if err := a.React(t.Context(), m.Address, m.Message, re); err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ var unsettled = regexp.MustCompile(`(?:<[@#!&]?[A-Za-z0-9]{0,9}|@&?|@[A-Za-z]{0,
 // written after a text changes nothing of it, but for what is unsettled.
 func inert(commonMark string) string {
 	s := clean(commonMark)
-	if !strings.ContainsAny(s, "<&@[") { // with which all of it begins; most texts have none
+	if !strings.ContainsAny(s, "<&@[") { // without them there is nothing of it, as in most texts
 		return s
 	}
 	for _, what := range []*regexp.Regexp{inBrackets, byName, vanishes} {

@@ -259,7 +259,7 @@ func (a *Adapter) bot() tgbotapi.User {
 	return *a.self
 }
 
-// healing keeps the link alive.
+// link is the account's connection, which heals itself.
 func (a *Adapter) link(sink chat.Sink) *healing.Link {
 	return &healing.Link{Account: a.account, Sink: sink, First: a.heal, Log: a.log}
 }

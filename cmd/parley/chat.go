@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 
 	"parley/adapters/terminal"
 	"parley/config"
+	"parley/gateway"
 	"parley/gateway/chat"
 	"parley/store/record"
 )
@@ -71,39 +70,35 @@ func (a *app) chat(ctx context.Context, resume bool, session string) error {
 	return a.converse(ctx, w, first)
 }
 
-// opening is the command that chooses the session, typed before anything else.
+// opening is the command that chooses the session, typed before anything else. It
+// fails if there is no such session, so that what was meant for it is not said in
+// another one.
 func opening(ctx context.Context, db *database, resume bool, session string) (string, error) {
-	key := chat.ConversationKey{Address: chat.Address{Account: terminal.Account, Chat: "main"}, Participant: terminal.Person}
-	sessions, err := db.Directory().Sessions(ctx, key, resumable)
-	if session != "" {
-		return "/resume " + session + "\n", errors.Join(err, knownSession(ctx, db, sessions, session))
-	}
-	if err != nil || resume || len(sessions) == 0 || sessions[0].Messages == 0 {
+	id, err := db.ConversationOf(ctx, chat.ConversationKey{Address: chat.Address{Account: terminal.Account, Chat: "main"}, Participant: terminal.Person})
+	if err != nil {
 		return "", err
 	}
+	var sessions []record.SessionSummary
+	if id != "" {
+		if sessions, err = db.Sessions(ctx, id, gateway.Resumable); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case session != "":
+		found, _, ok := gateway.FindSession(sessions, session)
+		if !ok {
+			return "", noSession(session)
+		}
+		_, err := db.Session(ctx, found)
+		if errors.Is(err, record.ErrNotFound) {
+			err = noSession(session)
+		}
+		return "/resume " + session + "\n", err
+	case resume || len(sessions) == 0 || sessions[0].Messages == 0:
+		return "", nil
+	}
 	return "/new\n", nil
-}
-
-// resumable is how many sessions can be gone on with by their number or title.
-const resumable = 50
-
-// knownSession fails if there is no session of this id, number or title, so that what
-// was meant for it is not said in another one.
-func knownSession(ctx context.Context, db *database, sessions []chat.SessionInfo, name string) error {
-	n, err := strconv.Atoi(name)
-	numbered := err == nil && n >= 1 && n <= len(sessions)
-	titled := slices.ContainsFunc(sessions, func(s chat.SessionInfo) bool { return s.Title != "" && strings.EqualFold(s.Title, name) })
-	if numbered || titled {
-		return nil
-	}
-	if !record.IsID(name) {
-		return noSession(name)
-	}
-	_, err = db.Session(ctx, record.SessionID(name))
-	if errors.Is(err, record.ErrNotFound) {
-		return noSession(name)
-	}
-	return err
 }
 
 func (a *app) converse(ctx context.Context, w wiring, first string) error {

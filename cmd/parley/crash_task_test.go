@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -78,16 +78,16 @@ func TestCrashOfSchedules(t *testing.T) {
 			w.say(taskPat, "make")
 			w.settle(t)
 			d.stop(t)
-			w.rows(t, `UPDATE schedules SET next_at = now() - interval '1 second'`)
+			w.change(t, `UPDATE schedules SET next_at = now() - interval '1 second'`)
 			w.expect()
 			if d = w.start(t, point); !d.died(t) {
 				t.Fatalf("the point %s was not passed", point)
 			}
 			w.recovered(t, func(*victim) {})
-			if got := w.rows(t, `SELECT state || ' ' || runs || ' ' || (next_at > now())::text FROM schedules`); got != "active 1 true" {
+			if got := w.asked(t, `SELECT state || ' ' || runs || ' ' || (next_at > now())::text FROM schedules`); got != "active 1 true" {
 				t.Errorf("the schedule is %s", got)
 			}
-			if got := w.rows(t, `SELECT string_agg(state, ' ') FROM turns WHERE trust = 'schedule'`); got != "done" {
+			if got := w.asked(t, `SELECT coalesce(string_agg(state, ' '), 'none') FROM turns WHERE trust = 'schedule'`); got != "done" {
 				t.Errorf("its runs: %s", got)
 			}
 		})
@@ -125,7 +125,7 @@ func TestCrashOfWebhooks(t *testing.T) {
 					t.Error("the event is not taken")
 				}
 			})
-			if got := w.rows(t, `SELECT string_agg(state, ' ') FROM turns WHERE trust = 'untrusted'`); got != "done" {
+			if got := w.asked(t, `SELECT coalesce(string_agg(state, ' '), 'none') FROM turns WHERE trust = 'untrusted'`); got != "done" {
 				t.Errorf("its turns: %s", got)
 			}
 		})
@@ -181,26 +181,29 @@ func fixedAddress(t *testing.T) string {
 	return ""
 }
 
-// rows asks the database; of what it answers there is one value.
-func (w *crashWorld) rows(t *testing.T, sql string) string {
+// asked is the one value that the database answers, as text.
+func (w *crashWorld) asked(t *testing.T, sql string) (value string) {
+	t.Helper()
+	w.inDatabase(t, func(conn *pgx.Conn) error { return conn.QueryRow(t.Context(), sql).Scan(&value) })
+	return value
+}
+
+// change changes what is in the database.
+func (w *crashWorld) change(t *testing.T, sql string) {
+	t.Helper()
+	w.inDatabase(t, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(t.Context(), sql)
+		return err
+	})
+}
+
+func (w *crashWorld) inDatabase(t *testing.T, do func(*pgx.Conn) error) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), w.database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	if strings.HasPrefix(sql, "UPDATE") {
-		_, err = conn.Exec(t.Context(), sql)
-	}
-	var value *string
-	if err == nil && !strings.HasPrefix(sql, "UPDATE") {
-		err = conn.QueryRow(t.Context(), sql).Scan(&value)
-	}
-	if err != nil {
+	if err := errors.Join(do(conn), conn.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if value == nil {
-		return ""
-	}
-	return *value
 }

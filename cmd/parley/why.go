@@ -74,6 +74,7 @@ type explainedRefusal struct {
 }
 
 type explainedAnswer struct {
+	Kind    string `json:"kind"`
 	Part    int    `json:"part"`
 	State   string `json:"state"`
 	Message string `json:"platform_message_id,omitempty"`
@@ -94,7 +95,7 @@ func explained(w record.Why) explanation {
 		})
 	}
 	for _, d := range w.Deliveries {
-		e.Deliveries = append(e.Deliveries, explainedAnswer{Part: d.Part, State: string(d.State), Message: string(d.Message), Error: d.Error})
+		e.Deliveries = append(e.Deliveries, explainedAnswer{Kind: string(d.Kind), Part: d.Part, State: string(d.State), Message: string(d.Message), Error: d.Error})
 	}
 	return e
 }
